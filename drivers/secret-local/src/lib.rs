@@ -1,0 +1,1 @@
+//! occ-secret-local.

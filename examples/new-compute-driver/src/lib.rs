@@ -1,0 +1,1 @@
+//! occ-example-new-compute-driver.

@@ -1,0 +1,18 @@
+//! OCC's core: the contracts that drivers implement and, behind the `engine` feature, the revision and admission engine.
+//!
+//! With `default-features = false` this crate is the contract alone: no store, no HTTP, no container client.
+
+pub mod digest;
+pub mod driver;
+pub mod iam;
+pub mod id;
+pub mod plan;
+pub mod reason;
+pub mod registry;
+pub mod resource;
+pub mod secret_value;
+pub mod time;
+
+/// What the registration macros expand to; not for direct use.
+#[doc(hidden)]
+pub use inventory;

@@ -1,0 +1,30 @@
+//! Codes of the HTTP API (spec/engine 2.2). The message is the default; a refusal may carry a more exact fixed one.
+
+use super::vocabulary;
+
+vocabulary! {
+    /// `error.code` of an API response.
+    ApiCode {
+        InvalidRequest = "INVALID_REQUEST", "The request is not valid.";
+        Unauthenticated = "UNAUTHENTICATED", "A valid service key is required.";
+        Forbidden = "FORBIDDEN", "You are not authorized to do this.";
+        NotFound = "NOT_FOUND", "The requested resource was not found.";
+        MethodNotAllowed = "METHOD_NOT_ALLOWED", "The method is not allowed on this path.";
+        ResourceConflict = "RESOURCE_CONFLICT", "The request conflicts with the resource's state.";
+        AgentDeleting = "AGENT_DELETING", "The Agent is being deleted.";
+        NamespaceNotReady = "NAMESPACE_NOT_READY", "The Namespace is not ready.";
+        NamespaceNotEmpty = "NAMESPACE_NOT_EMPTY", "The Namespace still owns resources.";
+        InstallationExists = "INSTALLATION_EXISTS", "The Installation exists already.";
+        ServiceAccountDriverNotConfigured = "SERVICE_ACCOUNT_DRIVER_NOT_CONFIGURED", "The Installation has no driver that issues this credential.";
+        CredentialGatewayNotConfigured = "CREDENTIAL_GATEWAY_NOT_CONFIGURED", "The Installation has no Credential Gateway.";
+        PayloadTooLarge = "PAYLOAD_TOO_LARGE", "The request body is too large.";
+        UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", "The request body must be application/json.";
+        InternalError = "INTERNAL_ERROR", "The request failed.";
+        NotImplemented = "NOT_IMPLEMENTED", "The selected driver does not support this.";
+        DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", "A required dependency is unavailable.";
+        UnknownOutcome = "UNKNOWN_OUTCOME", "The outcome could not be confirmed. Read the current state before you try again.";
+        RuntimeCredentialsClusterRbac = "RUNTIME_CREDENTIALS_CLUSTER_RBAC", "The cluster denied access to the Agent's runtime credentials. An operator must grant the tenant RoleBindings.";
+        RuntimeLogsUnavailable = "RUNTIME_LOGS_UNAVAILABLE", "The runtime's logs are unavailable.";
+        RuntimeLogsTimeout = "RUNTIME_LOGS_TIMEOUT", "The runtime's logs did not arrive in time.";
+    }
+}

@@ -1,0 +1,24 @@
+//! The resources of an Installation, as they are stored and as callers see them (spec/engine 1).
+//!
+//! These types hold what is valid: a value that parsed needs no second look. Private parts (a Secret's locator, a
+//! snapshot's driver ids) live in types of their own, so that a public view cannot carry them by accident.
+
+mod agent;
+mod configuration;
+mod harness_auth;
+mod namespace;
+mod revision;
+mod secret;
+mod text;
+mod workspace_files;
+
+pub use agent::{Agent, AgentStatus, DesiredRuntimeState, ExecutionMode};
+pub use configuration::{Configuration, ConfigurationKind, Document, SecretBinding, SecretBindings, SecretDelivery};
+pub use harness_auth::{HarnessAuth, HarnessAuthMethod, HarnessAuthSnapshot, SecretSource, SecretSourceKind, SecretSnapshot, TokenSource};
+pub use namespace::{Installation, Namespace, NamespaceStatus};
+pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, Snapshot};
+pub use secret::{BackendRef, Secret};
+pub use text::{BackendId, EnvName, InvalidEnvName, InvalidName, Name, PrincipalId};
+pub use workspace_files::{
+    InvalidWorkspaceFile, WORKSPACE_FILE_MAX_BYTES, WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
+};
