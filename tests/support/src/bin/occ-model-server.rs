@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A test double of a paid model provider: answers the OpenAI Responses API on loopback. There is no model behind it.
+/// A test double of a paid model provider: answers the Responses API on loopback, with no model behind it.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -44,7 +44,7 @@ enum Mode {
     Reply,
     /// A complete turn with pauses.
     Slow,
-    /// 400 model_not_found.
+    /// 400, as for a model that does not exist.
     ModelNotFound,
     /// 429.
     RateLimited,
@@ -59,9 +59,14 @@ impl Arguments {
         let reply = self.reply.clone().map_or(Reply::Echo, Reply::Text);
         match self.behaviour {
             Mode::Reply => Behaviour::Reply(reply),
-            Mode::Slow => Behaviour::Slow { reply, pause: Duration::from_millis(self.pause) },
+            Mode::Slow => Behaviour::Slow {
+                reply,
+                pause: Duration::from_millis(self.pause),
+            },
             Mode::ModelNotFound => Behaviour::ModelNotFound,
-            Mode::RateLimited => Behaviour::RateLimited { retry_after: self.retry_after.map(Duration::from_secs) },
+            Mode::RateLimited => Behaviour::RateLimited {
+                retry_after: self.retry_after.map(Duration::from_secs),
+            },
             Mode::Garbage => Behaviour::Garbage,
             Mode::Hang => Behaviour::Hang,
         }
@@ -84,12 +89,19 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let key = arguments.expect_key_file.as_ref().map(std::fs::read_to_string).transpose()?;
+    let key = arguments
+        .expect_key_file
+        .as_ref()
+        .map(std::fs::read_to_string)
+        .transpose()?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let server = ModelServer::start_on(arguments.listen, arguments.behaviour()).await?;
     server.expect_key(key.as_deref().map(str::trim));
-    println!("occ-model-server: a test double, no real model; listening on {}", server.base_url());
+    println!(
+        "occ-model-server: a test double, no real model; listening on {}",
+        server.base_url()
+    );
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -44,19 +44,35 @@ pub(super) fn router(shared: Arc<Shared>, closing: CancellationToken) -> Router 
         .with_state(Listening { shared, closing })
 }
 
-async fn responses(State(listening): State<Listening>, headers: HeaderMap, body: Bytes) -> Response {
+async fn responses(
+    State(listening): State<Listening>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let (number, accepted) = listening.record(Endpoint::Responses, &headers, model_of(&request));
     if !accepted {
         return invalid_key();
     }
     if !request.is_object() {
-        return error(StatusCode::BAD_REQUEST, "invalid_request_error", "invalid_json", "The body is not a JSON object.");
+        return error(
+            StatusCode::BAD_REQUEST,
+            "invalid_request_error",
+            "invalid_json",
+            "The body is not a JSON object.",
+        );
     }
     let (reply, pause) = match listening.proceed().await {
         Ok(Behaviour::Slow { reply, pause }) => (reply, pause),
         Ok(Behaviour::Reply(reply)) => (reply, Duration::ZERO),
-        Ok(_) => return error(StatusCode::BAD_REQUEST, "invalid_request_error", "model_not_found", "The requested model does not exist."),
+        Ok(_) => {
+            return error(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "model_not_found",
+                "The requested model does not exist.",
+            );
+        }
         Err(response) => return response,
     };
     listening.answer(number, &request, &reply, pause).await
@@ -78,10 +94,19 @@ async fn models(State(listening): State<Listening>, headers: HeaderMap) -> Respo
 
 impl Listening {
     /// Remembers the request; returns its number, from one, and whether its key is accepted.
-    fn record(&self, endpoint: Endpoint, headers: &HeaderMap, model: Option<String>) -> (usize, bool) {
+    fn record(
+        &self,
+        endpoint: Endpoint,
+        headers: &HeaderMap,
+        model: Option<String>,
+    ) -> (usize, bool) {
         let authorization = ExpectedKey::check(lock(&self.shared.expected_key).as_ref(), headers);
         let mut requests = lock(&self.shared.requests);
-        requests.push(RecordedRequest { endpoint, authorization, model });
+        requests.push(RecordedRequest {
+            endpoint,
+            authorization,
+            model,
+        });
         (requests.len(), authorization.is_accepted())
     }
 
@@ -90,7 +115,9 @@ impl Listening {
         let behaviour = lock(&self.shared.behaviour).clone();
         match behaviour {
             Behaviour::RateLimited { retry_after } => Err(rate_limited(retry_after)),
-            Behaviour::Garbage => Err(Html("<!-- this is not the API -->\n\u{fffd}<<{{ \"half\": ").into_response()),
+            Behaviour::Garbage => {
+                Err(Html("<!-- this is not the API -->\n\u{fffd}<<{{ \"half\": ").into_response())
+            }
             Behaviour::Hang => {
                 self.closing.cancelled().await;
                 Err(StatusCode::SERVICE_UNAVAILABLE.into_response())
@@ -99,7 +126,13 @@ impl Listening {
         }
     }
 
-    async fn answer(&self, number: usize, request: &Value, reply: &Reply, pause: Duration) -> Response {
+    async fn answer(
+        &self,
+        number: usize,
+        request: &Value,
+        reply: &Reply,
+        pause: Duration,
+    ) -> Response {
         let turn = Turn::new(number, request, reply.to_text(&last_user_text(request)));
         if request["stream"] != true {
             tokio::time::sleep(pause).await;
@@ -115,19 +148,31 @@ impl Listening {
 }
 
 fn invalid_key() -> Response {
-    error(StatusCode::UNAUTHORIZED, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")
+    error(
+        StatusCode::UNAUTHORIZED,
+        "invalid_request_error",
+        "invalid_api_key",
+        "Incorrect API key provided.",
+    )
 }
 
 fn rate_limited(retry_after: Option<Duration>) -> Response {
-    let mut response =
-        error(StatusCode::TOO_MANY_REQUESTS, "requests", "rate_limit_exceeded", "Rate limit reached for requests.");
+    let mut response = error(
+        StatusCode::TOO_MANY_REQUESTS,
+        "requests",
+        "rate_limit_exceeded",
+        "Rate limit reached for requests.",
+    );
     if let Some(after) = retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
     }
     response
 }
 
 fn error(status: StatusCode, kind: &str, code: &str, message: &str) -> Response {
-    let body = json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
+    let body =
+        json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
     (status, Json(body)).into_response()
 }

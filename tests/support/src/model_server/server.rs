@@ -35,7 +35,10 @@ pub struct ModelServer {
 }
 
 enum State {
-    Listening { closing: CancellationToken, task: JoinHandle<io::Result<()>> },
+    Listening {
+        closing: CancellationToken,
+        task: JoinHandle<io::Result<()>>,
+    },
     /// The socket is bound but does not listen: connections are refused and nobody else gets the port.
     Refusing(TcpSocket),
     /// Only while changing from one to the other, or after that failed.
@@ -49,7 +52,10 @@ impl ModelServer {
     }
 
     /// Listens on `address`, which has to be a loopback address; port 0 takes a free one.
-    pub async fn start_on(address: SocketAddr, behaviour: Behaviour) -> Result<Self, ModelServerError> {
+    pub async fn start_on(
+        address: SocketAddr,
+        behaviour: Behaviour,
+    ) -> Result<Self, ModelServerError> {
         if !address.ip().is_loopback() {
             return Err(ModelServerError::NotLoopback(address));
         }
@@ -62,7 +68,11 @@ impl ModelServer {
             requests: Mutex::new(Vec::new()),
         });
         let state = serve(&shared, listener);
-        Ok(Self { shared, address, state })
+        Ok(Self {
+            shared,
+            address,
+            state,
+        })
     }
 
     /// The value for a provider's `baseUrl`: `http://127.0.0.1:PORT/v1`.
@@ -104,7 +114,9 @@ impl ModelServer {
     pub fn listen_again(&mut self) -> Result<(), ModelServerError> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Refusing(socket) => {
-                let listener = socket.listen(128).map_err(|source| self.listen_error(source))?;
+                let listener = socket
+                    .listen(128)
+                    .map_err(|source| self.listen_error(source))?;
                 self.state = serve(&self.shared, listener);
             }
             other => self.state = other,
@@ -118,7 +130,9 @@ impl ModelServer {
     }
 
     async fn stop_serving(&mut self) {
-        if let State::Listening { closing, task } = std::mem::replace(&mut self.state, State::Closed) {
+        if let State::Listening { closing, task } =
+            std::mem::replace(&mut self.state, State::Closed)
+        {
             closing.cancel();
             // It ends with the last connection; its result says nothing that the caller could use.
             let _ = task.await;
@@ -126,7 +140,10 @@ impl ModelServer {
     }
 
     fn listen_error(&self, source: io::Error) -> ModelServerError {
-        ModelServerError::Listen { address: self.address, source }
+        ModelServerError::Listen {
+            address: self.address,
+            source,
+        }
     }
 }
 
@@ -142,6 +159,10 @@ fn serve(shared: &Arc<Shared>, listener: TcpListener) -> State {
     let closing = CancellationToken::new();
     let app = router(Arc::clone(shared), closing.clone());
     let stopped = closing.clone().cancelled_owned();
-    let task = tokio::spawn(async move { axum::serve(listener, app).with_graceful_shutdown(stopped).await });
+    let task = tokio::spawn(async move {
+        axum::serve(listener, app)
+            .with_graceful_shutdown(stopped)
+            .await
+    });
     State::Listening { closing, task }
 }

@@ -14,9 +14,17 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new(number: usize, request: &Value, text: String) -> Self {
-        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let created_at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
         let input_tokens = tokens(&request["input"].to_string());
-        Self { number, created_at, model: model_of(request).unwrap_or_default(), text, input_tokens }
+        Self {
+            number,
+            created_at,
+            model: model_of(request).unwrap_or_default(),
+            text,
+            input_tokens,
+        }
     }
 
     /// The response object of a request that did not ask for a stream, and of the last event.
@@ -29,7 +37,11 @@ impl Turn {
             "output_tokens_details": { "reasoning_tokens": 0 },
             "total_tokens": self.input_tokens + output_tokens,
         });
-        self.response("completed", &json!([self.message("completed", &json!([self.part(&self.text)]))]), &usage)
+        self.response(
+            "completed",
+            &json!([self.message("completed", &json!([self.part(&self.text)]))]),
+            &usage,
+        )
     }
 
     /// The events in the order in which clients insist on them.
@@ -55,7 +67,9 @@ impl Turn {
             at(json!({ "type": "response.content_part.added", "part": self.part("") })),
         ];
         events.extend(
-            deltas(&self.text).into_iter().map(|delta| at(json!({ "type": "response.output_text.delta", "delta": delta }))),
+            deltas(&self.text)
+                .into_iter()
+                .map(|delta| at(json!({ "type": "response.output_text.delta", "delta": delta }))),
         );
         events.extend([
             at(json!({ "type": "response.output_text.done", "text": self.text })),
@@ -100,7 +114,10 @@ impl Turn {
         })
     }
 
-    #[expect(clippy::unused_self, reason = "reads as a part of this turn at every call")]
+    #[expect(
+        clippy::unused_self,
+        reason = "reads as a part of this turn at every call"
+    )]
     fn part(&self, text: &str) -> Value {
         json!({ "type": "output_text", "text": text, "annotations": [] })
     }
@@ -121,14 +138,21 @@ pub(super) fn last_user_text(request: &Value) -> String {
         return text.to_owned();
     }
     let messages = input.as_array().into_iter().flatten().rev();
-    let mut said = messages.filter(|message| message["role"] == "user").map(|message| text_of(&message["content"]));
-    said.find(|text| !text.starts_with(INTERNAL_CONTEXT)).unwrap_or_default()
+    let mut said = messages
+        .filter(|message| message["role"] == "user")
+        .map(|message| text_of(&message["content"]));
+    said.find(|text| !text.starts_with(INTERNAL_CONTEXT))
+        .unwrap_or_default()
 }
 
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }
@@ -136,7 +160,11 @@ fn text_of(content: &Value) -> String {
 /// A few pieces, so that a client that joins deltas wrongly is found.
 fn deltas(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
-    let Some(second) = words.first().map(|first| first.len()).filter(|at| *at < text.len()) else {
+    let Some(second) = words
+        .first()
+        .map(|first| first.len())
+        .filter(|at| *at < text.len())
+    else {
         return vec![text];
     };
     vec![&text[..second], &text[second..]]
@@ -155,7 +183,10 @@ mod tests {
     fn the_last_user_message_is_found_in_each_shape_of_input() {
         let cases = [
             (json!({ "input": "plain" }), "plain"),
-            (json!({ "input": [{ "role": "user", "content": "first" }, { "role": "user", "content": "second" }] }), "second"),
+            (
+                json!({ "input": [{ "role": "user", "content": "first" }, { "role": "user", "content": "second" }] }),
+                "second",
+            ),
             (
                 json!({ "input": [
                     { "role": "user", "content": [{ "type": "input_text", "text": "a" }, { "type": "input_text", "text": "b" }] },
@@ -170,7 +201,10 @@ mod tests {
                 ] }),
                 "what was said",
             ),
-            (json!({ "input": [{ "role": "system", "content": "rules" }] }), ""),
+            (
+                json!({ "input": [{ "role": "system", "content": "rules" }] }),
+                "",
+            ),
             (json!({}), ""),
         ];
         for (request, expected) in cases {
@@ -180,7 +214,14 @@ mod tests {
 
     #[test]
     fn deltas_join_to_the_text() {
-        for text in ["", "one", "two words", "three whole words", " leading", "ünïcödé wörds"] {
+        for text in [
+            "",
+            "one",
+            "two words",
+            "three whole words",
+            " leading",
+            "ünïcödé wörds",
+        ] {
             assert_eq!(deltas(text).concat(), text);
         }
     }
