@@ -2,6 +2,7 @@
 //!
 //! With `default-features = false` this crate is the contract alone: no store, no HTTP, no container client.
 
+pub mod audit;
 pub mod digest;
 pub mod driver;
 pub mod iam;
@@ -11,7 +12,11 @@ pub mod reason;
 pub mod registry;
 pub mod resource;
 pub mod secret_value;
+#[cfg(feature = "engine")]
+pub mod store;
 pub mod time;
+#[cfg(feature = "engine")]
+pub mod work;
 
 /// What the registration macros expand to; not for direct use.
 #[doc(hidden)]

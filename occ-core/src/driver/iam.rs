@@ -200,11 +200,23 @@ pub struct Decision {
     pub evidence: Evidence,
 }
 
+/// What sort of identity a principal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdentityKind {
+    /// A person; of the whole Installation.
+    Human,
+    /// A service principal: of the Installation, of one Namespace, or of one Agent. Never granted anything through a group.
+    Service,
+}
+
 /// An identity, as far as the engine needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The principal.
     pub id: PrincipalId,
+    /// What sort it is.
+    pub kind: IdentityKind,
     /// The Namespace that a service principal is confined to.
     pub namespace_id: Option<NamespaceId>,
     /// The Agent that owns it, for an Agent's service principal.

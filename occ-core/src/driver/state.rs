@@ -47,6 +47,56 @@ impl StateReader for EmptyState {
     }
 }
 
+/// Records in memory, for tests of a driver without a store: read through [`DriverState`], committed as a store commits them.
+#[derive(Clone, Default)]
+pub struct MemoryState(Arc<Mutex<BTreeMap<(String, String), StateEntry>>>);
+
+impl fmt::Debug for MemoryState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryState").finish_non_exhaustive()
+    }
+}
+
+impl MemoryState {
+    fn records(&self) -> MutexGuard<'_, BTreeMap<(String, String), StateEntry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits staged writes, all or none: a version that changed meanwhile is a [`FaultKind::Conflict`].
+    pub fn commit(&self, writes: Vec<StateWrite>) -> EffectResult<()> {
+        let mut records = self.records();
+        let fresh = |w: &StateWrite| {
+            let stored = records.get(&(w.driver.clone(), w.key.clone()));
+            stored.map(|entry| entry.version) == w.expected
+        };
+        if !writes.iter().all(fresh) {
+            return Err(Fault::new("commit records", FaultKind::Conflict).into());
+        }
+        for StateWrite { driver, key, expected, value } in writes {
+            match value {
+                Some(value) => {
+                    let version = expected.map_or(1, |version| version + 1);
+                    records.insert((driver, key), StateEntry { value, version })
+                }
+                None => records.remove(&(driver, key)),
+            };
+        }
+        Ok(())
+    }
+
+    /// Every record's driver, key and bytes: what a test scans for what must not be there.
+    pub fn dump(&self) -> Vec<(String, String, Vec<u8>)> {
+        self.records().iter().map(|((driver, key), entry)| (driver.clone(), key.clone(), entry.value.clone())).collect()
+    }
+}
+
+#[async_trait]
+impl StateReader for MemoryState {
+    async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<StateEntry>> {
+        Ok(self.records().get(&(driver.to_owned(), key.to_owned())).cloned())
+    }
+}
+
 /// One staged write, fenced by the version that was read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StateWrite {

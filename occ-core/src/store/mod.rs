@@ -1,0 +1,128 @@
+//! The Store contract: the only truth, and the only clock.
+//!
+//! Reads return consistent snapshots. Every write is one [`Change`]: what must still hold ([`Expect`]), what is written
+//! ([`Write`]), what drivers staged, and the audit events, committed together or not at all. Nothing holds a transaction
+//! open over a driver call: callers gather, decide purely, and commit; a [`CommitError::Conflict`] means gather again.
+//!
+//! SQLite is the embedded default; a second store implements the same trait and passes the same suite.
+
+mod change;
+mod record;
+
+pub use change::{Change, CommitError, Expect, Taken, Write};
+pub use record::{
+    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead, RevisionRow,
+    ServiceKeyRow, WorkState,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    driver::StateReader,
+    iam::PolicyReader,
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    resource::{Installation, Secret},
+    time::Timestamp,
+    work::{Claim, ClaimToken, Lease, Target},
+};
+
+/// The result of a read.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Why a read failed. Holds no text of the database: it may quote values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The database does not answer, is locked for too long, or has no space.
+    #[error("the database is unavailable")]
+    Unavailable,
+    /// A stored row does not decode.
+    #[error("a stored {0} does not decode")]
+    Corrupt(&'static str),
+}
+
+/// Keeps everything. All instants that it returns and compares are of its own clock.
+#[async_trait]
+pub trait Store: StateReader + PolicyReader + Send + Sync {
+    /// The present moment by the database's clock.
+    async fn now(&self) -> StoreResult<Timestamp>;
+
+    /// The Installation, once it was bootstrapped.
+    async fn installation(&self) -> StoreResult<Option<Installation>>;
+
+    /// One Namespace; a tombstone is none.
+    async fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>>;
+
+    /// Every Namespace but the tombstones, by creation.
+    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>>;
+
+    /// What a Namespace still owns, as `(kind, id)`, at most `limit`.
+    async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
+
+    /// A Configuration's record, without its document.
+    async fn configuration(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Option<ConfigurationRow>>;
+
+    /// Every Configuration of a Namespace, by creation.
+    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
+
+    /// A Secret's record.
+    async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>>;
+
+    /// Every Secret of a Namespace, by creation.
+    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>>;
+
+    /// Who refers to a Secret.
+    async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers>;
+
+    /// Agents that refer to a Configuration.
+    async fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>>;
+
+    /// An Agent.
+    async fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>>;
+
+    /// Every Agent of a Namespace, by creation.
+    async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
+
+    /// A version.
+    async fn revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<RevisionRow>>;
+
+    /// Every version of an Agent, oldest first.
+    async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;
+
+    /// All that admission of a deployment reads, of one moment.
+    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead>;
+
+    /// All that a pass reads, of one moment.
+    async fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
+
+    /// The work and its evidence behind a deployment, judged by the database's clock. `None` when no such version exists.
+    async fn deployment(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        revision: RevisionId,
+    ) -> StoreResult<Option<DeploymentRow>>;
+
+    /// The state of one piece of work by its key.
+    async fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>>;
+
+    /// A service key by its public id.
+    async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
+
+    /// Commits a change whole, or nothing of it.
+    async fn commit(&self, change: Change) -> Result<(), CommitError>;
+
+    /// Claims up to `limit` due pieces of work, the oldest first, at most one a lane.
+    async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>>;
+
+    /// Extends a claim's lease; `false` when the claim is no longer live.
+    async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
+
+    /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.
+    async fn recover(&self, lease: Lease) -> StoreResult<usize>;
+
+    /// When the next queued work becomes due, if any is queued.
+    async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
+
+    /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.
+    async fn work_arrived(&self);
+}

@@ -1,0 +1,194 @@
+//! What the store returns.
+
+use crate::{
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceKeyId},
+    reason::{Failure, Success},
+    resource::{
+        Agent, AgentRevision, ConfigurationKind, Namespace, PrincipalId, Secret, SecretBindings, WorkspaceSetup,
+    },
+    time::Timestamp,
+    work::{FailureData, LastAttempt, Warning},
+};
+
+/// A Namespace and the version of its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceRow {
+    /// The Namespace.
+    pub namespace: Namespace,
+    /// Grows with each write.
+    pub version: u64,
+    /// Who asked for its deletion, while it is deleting.
+    pub deletion_actor: Option<PrincipalId>,
+}
+
+/// A Configuration's record; its document is the Configuration Driver's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigurationRow {
+    /// Its id.
+    pub id: ConfigurationId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// What it is for.
+    pub kind: ConfigurationKind,
+    /// Grows with each change.
+    pub generation: u64,
+    /// The Secrets that it binds.
+    pub secret_bindings: SecretBindings,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// An Agent and the version of its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRow {
+    /// The Agent.
+    pub agent: Agent,
+    /// Grows with each write.
+    pub version: u64,
+}
+
+/// A version and whether Compute may still hold something of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RevisionRow {
+    /// The version.
+    pub revision: AgentRevision,
+    /// Set at admission, cleared once Compute retired it. Keeps the cost of a pass independent of history.
+    pub live: bool,
+}
+
+/// Who refers to a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consumers {
+    /// Agents whose draft, or whose selected or pending version, refers to it.
+    pub agents: Vec<AgentId>,
+    /// Configurations that bind it.
+    pub configurations: Vec<ConfigurationId>,
+}
+
+impl Consumers {
+    /// Whether nobody does.
+    pub fn is_empty(&self) -> bool {
+        self.agents.is_empty() && self.configurations.is_empty()
+    }
+}
+
+/// All that admission of a deployment reads, of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeployRead {
+    /// The present, by the database's clock.
+    pub now: Timestamp,
+    /// The Namespace.
+    pub namespace: Option<NamespaceRow>,
+    /// The Agent, if it is the Namespace's.
+    pub agent: Option<AgentRow>,
+    /// The Configuration that the Agent names.
+    pub configuration: Option<ConfigurationRow>,
+    /// Every Secret that the Agent or that Configuration names and that exists in the Namespace.
+    pub secrets: Vec<Secret>,
+    /// How many versions the Agent has.
+    pub revisions: u64,
+}
+
+/// All that a pass reads, of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassRead {
+    /// The present, by the database's clock.
+    pub now: Timestamp,
+    /// The Namespace, also while it is deleting.
+    pub namespace: Option<NamespaceRow>,
+    /// The Agent.
+    pub agent: Option<AgentRow>,
+    /// The version of the target.
+    pub revision: Option<RevisionRow>,
+    /// The version that the Agent's pointer names; `None` when there is no pointer, or when it names no existing version.
+    pub active: Option<RevisionRow>,
+    /// Versions that Compute may still hold something of, oldest first; the target's and the active one are among them if live.
+    pub live: Vec<RevisionRow>,
+    /// The Agent's staged workspace setup.
+    pub setup: Option<WorkspaceSetup>,
+    /// Every Secret that the target's version names and that still exists.
+    pub secrets: Vec<Secret>,
+    /// How the deployment of the target's version ended, if it did. For maintenance.
+    pub deployment: Option<WorkState>,
+}
+
+/// The state of a piece of work as a reader judges it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkState {
+    /// Not claimed, or claimed under a lease that has lapsed.
+    Queued {
+        /// Its earliest eligibility.
+        available_at: Timestamp,
+        /// What the latest attempt recorded.
+        last_attempt: Option<LastAttempt>,
+    },
+    /// Claimed under a live lease.
+    Running {
+        /// What the latest attempt recorded.
+        last_attempt: Option<LastAttempt>,
+    },
+    /// Done.
+    Succeeded {
+        /// How.
+        code: Success,
+        /// Plugins that the version runs without.
+        warnings: Vec<Warning>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Over.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// Allowlisted facts.
+        data: FailureData,
+        /// Who asked for it.
+        actor: PrincipalId,
+        /// Attempts that were spent.
+        attempts: u32,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// The persisted facts behind a deployment's status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeploymentRow {
+    /// The version.
+    pub revision: RevisionId,
+    /// The owning Agent.
+    pub agent: AgentId,
+    /// The owning Namespace.
+    pub namespace: NamespaceId,
+    /// Its own reconciliation; `None` when the row is missing, which is a fault.
+    pub work: Option<WorkState>,
+    /// Whether Compute may still hold something of this version although its deployment is over and it is not selected.
+    pub cleanup_pending: bool,
+}
+
+/// A service key to store: only the hash of its secret half.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewServiceKey {
+    /// The public half.
+    pub id: ServiceKeyId,
+    /// Whose key it is.
+    pub principal: PrincipalId,
+    /// What it is called.
+    pub name: String,
+    /// SHA-256 of the secret half, in hexadecimal; the secret half has 256 random bits, so no slow hash is needed.
+    pub secret_hash: String,
+    /// The only Namespace that it opens; every one when none is named.
+    pub namespace_id: Option<NamespaceId>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A stored service key, judged by the database's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceKeyRow {
+    /// The key.
+    pub key: NewServiceKey,
+    /// Whether it has ended or was revoked.
+    pub expired: bool,
+}
+
