@@ -1,1 +1,6 @@
-//! occ-runtime.
+#![doc = include_str!("../README.md")]
+
+pub mod exit;
+pub mod identity;
+pub mod spec;
+pub mod status;
