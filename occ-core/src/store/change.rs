@@ -60,6 +60,10 @@ pub enum Expect {
     NamespaceEmpty(NamespaceId),
     /// No Installation exists.
     NoInstallation,
+    /// The Role exists.
+    Role(String),
+    /// No access binding names the Role.
+    RoleUnreferenced(String),
 }
 
 /// Something that is written.
@@ -73,6 +77,10 @@ pub enum Write {
     Role(Role),
     /// An access binding.
     AccessBinding(AccessBinding),
+    /// Removes a Role.
+    DeleteRole(String),
+    /// Removes an access binding; absent is well.
+    DeleteAccessBinding(String),
     /// A service key.
     ServiceKey(NewServiceKey),
     /// Ends a service key.

@@ -15,11 +15,13 @@ pub use record::{
     ServiceKeyRow, WorkState,
 };
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use crate::{
-    driver::StateReader,
-    iam::PolicyReader,
+    driver::{Identity, StateReader},
+    iam::{AccessBinding, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
     resource::{Installation, Secret},
     time::Timestamp,
@@ -108,6 +110,18 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// A service key by its public id.
     async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
 
+    /// The Roles that are confined to a Namespace, by id.
+    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
+
+    /// The access bindings that are confined to a Namespace, by id.
+    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
+
+    /// The service principals that are confined to a Namespace, by id; its Agents' are among them.
+    async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
+
+    /// The Agent whose version this is.
+    async fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
+
     /// Commits a change whole, or nothing of it.
     async fn commit(&self, change: Change) -> Result<(), CommitError>;
 
@@ -120,8 +134,8 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.
     async fn recover(&self, lease: Lease) -> StoreResult<usize>;
 
-    /// When the next queued work becomes due, if any is queued.
-    async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
+    /// How long until the next queued work of a free lane becomes due; zero when it is due already.
+    async fn next_due(&self) -> StoreResult<Option<Duration>>;
 
     /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.
     async fn work_arrived(&self);
