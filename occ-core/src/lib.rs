@@ -7,16 +7,22 @@ pub mod digest;
 pub mod driver;
 pub mod iam;
 pub mod id;
+#[cfg(feature = "engine")]
+pub mod installation;
 pub mod plan;
 pub mod reason;
 pub mod registry;
 pub mod resource;
+#[cfg(feature = "engine")]
+pub mod revision;
 pub mod secret_value;
 #[cfg(feature = "engine")]
 pub mod store;
 pub mod time;
 #[cfg(feature = "engine")]
 pub mod work;
+#[cfg(feature = "engine")]
+pub mod worker;
 
 /// What the registration macros expand to; not for direct use.
 #[doc(hidden)]

@@ -11,8 +11,8 @@ mod record;
 
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use record::{
-    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead, RevisionRow,
-    ServiceKeyRow, WorkState,
+    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead,
+    RevisionRow, ServiceKeyRow, WorkState,
 };
 
 use std::time::Duration;
@@ -61,7 +61,8 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
 
     /// A Configuration's record, without its document.
-    async fn configuration(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Option<ConfigurationRow>>;
+    async fn configuration(&self, namespace: NamespaceId, id: ConfigurationId)
+    -> StoreResult<Option<ConfigurationRow>>;
 
     /// Every Configuration of a Namespace, by creation.
     async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
@@ -85,7 +86,12 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
 
     /// A version.
-    async fn revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<RevisionRow>>;
+    async fn revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<RevisionRow>>;
 
     /// Every version of an Agent, oldest first.
     async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;

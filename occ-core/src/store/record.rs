@@ -191,4 +191,3 @@ pub struct ServiceKeyRow {
     /// Whether it has ended or was revoked.
     pub expired: bool,
 }
-

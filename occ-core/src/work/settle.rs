@@ -29,7 +29,7 @@ impl Default for Policy {
             max_attempts: 5,
             convergence_timeout: Duration::from_mins(15),
             concurrency: 16,
-            poll_interval: Duration::from_secs(2),
+            poll_interval: Duration::from_millis(2500),
         }
     }
 }
@@ -98,9 +98,22 @@ pub enum Transition {
     },
 }
 
+impl Transition {
+    /// The wire code of the result or of the reason.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Complete { code, .. } => code.code(),
+            Self::Defer { reason, .. } | Self::Retry { reason, .. } => reason.code(),
+            Self::Fail { failure, .. } => failure.code(),
+        }
+    }
+}
+
 /// Full-jitter backoff: a random part of `min(300 s, 1 s * 2^(attempt - 1))`. `random` is in `[0, 1)`.
 pub fn backoff(attempt: u32, random: f64) -> Duration {
-    let cap = Duration::from_secs(1).saturating_mul(1 << attempt.saturating_sub(1).min(9)).min(Duration::from_secs(300));
+    let cap = Duration::from_secs(1)
+        .saturating_mul(1 << attempt.saturating_sub(1).min(9))
+        .min(Duration::from_secs(300));
     cap.mul_f64(random.clamp(0.0, 1.0))
 }
 
@@ -125,9 +138,15 @@ impl Policy {
     /// A retry, or the end when the attempts are spent.
     pub fn retry(&self, claim: &Claim, reason: Pending, exhausted: Failure, random: f64) -> Transition {
         if claim.attempt >= self.max_attempts {
-            Transition::Fail { failure: exhausted, data: FailureData::default() }
+            Transition::Fail {
+                failure: exhausted,
+                data: FailureData::default(),
+            }
         } else {
-            Transition::Retry { reason, delay: backoff(claim.attempt, random) }
+            Transition::Retry {
+                reason,
+                delay: backoff(claim.attempt, random),
+            }
         }
     }
 

@@ -1,0 +1,149 @@
+//! Claims due work and runs passes, many lanes at once.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::interpreter::{self, Shared};
+use crate::{
+    installation::Drivers,
+    store::Store,
+    time::{Clock, SystemClock},
+    work::Policy,
+};
+
+/// How long a shutdown waits for passes that were told to end.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
+/// Drives work to its end. Any number of workers may share a store; lanes are divided by claims.
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+/// A running worker.
+pub struct WorkerHandle {
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl WorkerHandle {
+    /// Ends the worker: running passes are told to end and give their attempts back.
+    pub async fn shutdown(self) {
+        self.shutdown.cancel();
+        let _ = self.task.await;
+    }
+}
+
+impl Worker {
+    /// A worker over a store with the selected drivers.
+    pub fn new(store: Arc<dyn Store>, drivers: Arc<Drivers>, policy: Policy) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                store,
+                drivers,
+                clock: Arc::new(SystemClock),
+                policy,
+            }),
+        }
+    }
+
+    /// The same with another clock for its drivers. The queue's own clock stays the database's.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        let Shared {
+            store, drivers, policy, ..
+        } = &*self.shared;
+        Self {
+            shared: Arc::new(Shared {
+                store: Arc::clone(store),
+                drivers: Arc::clone(drivers),
+                clock,
+                policy: *policy,
+            }),
+        }
+    }
+
+    /// Starts it in the background.
+    pub fn start(self) -> WorkerHandle {
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(serve(self.shared, shutdown.clone()));
+        WorkerHandle { shutdown, task }
+    }
+}
+
+async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
+    tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
+    let mut passes = JoinSet::new();
+    let mut recovery = Instant::now();
+    while !shutdown.is_cancelled() {
+        if recovery <= Instant::now() {
+            recover(&shared).await;
+            recovery = Instant::now() + shared.policy.lease * 2;
+        }
+        let claimed = claim(&shared, &mut passes, &shutdown).await;
+        let full = passes.len() >= shared.policy.concurrency;
+        if claimed > 0 && !full {
+            continue;
+        }
+        let wake = if full {
+            recovery
+        } else {
+            wake_at(&shared, recovery).await
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = tokio::time::sleep_until(wake) => {}
+            Some(_) = passes.join_next() => {}
+            () = shared.store.work_arrived(), if !full => {}
+        }
+        while passes.try_join_next().is_some() {}
+    }
+    let _ = tokio::time::timeout(SHUTDOWN_GRACE, async { while passes.join_next().await.is_some() {} }).await;
+    tracing::info!("worker.stopped");
+}
+
+/// Claims as much as there is room for. Returns how much.
+async fn claim(shared: &Arc<Shared>, passes: &mut JoinSet<()>, shutdown: &CancellationToken) -> usize {
+    let room = shared.policy.concurrency.saturating_sub(passes.len());
+    if room == 0 {
+        return 0;
+    }
+    let sent = Instant::now();
+    match shared.store.claim(room, shared.lease()).await {
+        Ok(claims) => {
+            let count = claims.len();
+            for claim in claims {
+                let (shared, shutdown) = (Arc::clone(shared), shutdown.clone());
+                passes.spawn(async move { interpreter::run(&shared, claim, sent, &shutdown).await });
+            }
+            count
+        }
+        Err(error) => {
+            tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
+            0
+        }
+    }
+}
+
+async fn recover(shared: &Shared) {
+    match shared.store.recover(shared.lease()).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "worker.recovered"),
+        Err(error) => tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error"),
+    }
+}
+
+/// When to look again: at the next due moment, at the latest after the poll interval.
+async fn wake_at(shared: &Shared, recovery: Instant) -> Instant {
+    let now = Instant::now();
+    let poll = now + shared.policy.poll_interval;
+    let due = match shared.store.next_due().await {
+        Ok(Some(wait)) => now + wait.max(Duration::from_millis(1)),
+        Ok(None) | Err(_) => poll,
+    };
+    due.min(poll).min(recovery.max(now))
+}

@@ -1,0 +1,369 @@
+//! Performs the steps of a pass against the store and the drivers.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Authority, Event, Outcome, Pass, Progress, Step,
+    lease::Heartbeat,
+    pass::{ComputeFacts, StopRecord, WriteBox, revision_ref},
+    runtime::revision_context,
+    settle,
+};
+use crate::{
+    audit::{AuditEvent, Authorization},
+    driver::{
+        AccessRequest, DriverState, EffectError, EffectResult, Fault, FaultKind, OperationContext, RevisionObservation,
+        RevisionRef,
+    },
+    installation::Drivers,
+    reason::Pending,
+    resource::{ComputeIdentity, DesiredRuntimeState},
+    revision,
+    store::{Change, CommitError, Expect, PassRead, Store, Write},
+    time::Clock,
+    work::{Claim, Lease, Policy, Transition},
+};
+
+/// What every pass of one worker shares.
+pub(super) struct Shared {
+    pub store: Arc<dyn Store>,
+    pub drivers: Arc<Drivers>,
+    pub clock: Arc<dyn Clock>,
+    pub policy: Policy,
+}
+
+impl Shared {
+    pub(super) fn lease(&self) -> Lease {
+        Lease {
+            duration: self.policy.lease,
+            max_attempts: self.policy.max_attempts,
+        }
+    }
+}
+
+/// Drives one claim to its settlement. Returns without publishing when the claim is lost.
+pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &CancellationToken) {
+    let heartbeat = Heartbeat::start(
+        Arc::clone(&shared.store),
+        claim.token,
+        shared.lease(),
+        claimed,
+        shutdown,
+    );
+    let started = Instant::now();
+    let lapsed = heartbeat.lapsed.clone();
+    let interpreter = Interpreter {
+        shared,
+        cx: context(shared, &claim, &lapsed),
+        lapsed,
+    };
+    let (outcome, pass) = match interpreter.drive(claim.clone()).await {
+        Ok(finished) => finished,
+        Err(Interrupted) if shutdown.is_cancelled() => {
+            // A shutdown gives the attempt back at once instead of leaving it to the lease.
+            let transition = Transition::Defer {
+                reason: claim.last_attempt.map_or(Pending::ControllerShutdown, |last| last.code),
+                delay: Duration::ZERO,
+                refusal: claim.last_attempt.and_then(|last| last.refusal),
+                failed_stops: claim.last_attempt.map_or(0, |last| last.failed_stops),
+                repeat_evidence: false,
+            };
+            let change = Change::new()
+                .expect(Expect::ClaimHeld(claim.token))
+                .write(Write::Settle(claim.token, transition));
+            let _ = shared.store.commit(change).await;
+            return;
+        }
+        Err(Interrupted) => {
+            tracing::warn!(work = claim.target.key(), code = "CLAIM_LOST", "worker.error");
+            return;
+        }
+    };
+    publish(shared, &outcome, &pass, started).await;
+}
+
+/// The pass was cut off: its lease lapsed, or the worker shuts down.
+struct Interrupted;
+
+fn context(shared: &Shared, claim: &Claim, lapsed: &CancellationToken) -> OperationContext {
+    let state = DriverState::new(Arc::new(StateOf(Arc::clone(&shared.store))));
+    OperationContext::new(Arc::clone(&shared.clock), state)
+        .with_attempt(claim.attempt)
+        .with_cancellation(lapsed.clone())
+}
+
+struct StateOf(Arc<dyn Store>);
+
+#[async_trait::async_trait]
+impl crate::driver::StateReader for StateOf {
+    async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<crate::driver::StateEntry>> {
+        self.0.read(driver, key).await
+    }
+}
+
+/// Settles the claim with the outcome's writes, in one change.
+async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant) {
+    let transition = settle(outcome, pass, &shared.policy, rand::random::<f64>());
+    let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
+    match outcome {
+        Outcome::Done {
+            expect, writes, audit, ..
+        } => {
+            change.expect.extend(expect.iter().cloned());
+            fill(&mut change, writes, audit);
+        }
+        Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
+        _ => {}
+    }
+    let code = transition.code();
+    let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
+    change.writes.push(Write::Settle(pass.claim.token, transition));
+    let committed = match shared.store.commit(change).await {
+        Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
+            Err(CommitError::Conflict(Expect::ClaimHeld(pass.claim.token)))
+        }
+        // Something else moved between the last read and the publication: look again in a new attempt.
+        Err(CommitError::Conflict(_) | CommitError::StateConflict) => {
+            let retry = shared.policy.retry(
+                &pass.claim,
+                Pending::ActiveRevisionChanged,
+                crate::reason::Failure::ActiveRevisionChanged,
+                rand::random::<f64>(),
+            );
+            let change = Change::new()
+                .expect(Expect::ClaimHeld(pass.claim.token))
+                .write(Write::Settle(pass.claim.token, retry));
+            shared.store.commit(change).await
+        }
+        other => other,
+    };
+    let work = pass.claim.target.key();
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match committed {
+        Ok(()) if terminal => {
+            tracing::info!(work, code, attempt = pass.claim.attempt, elapsed_ms, "worker.completed");
+        }
+        Ok(()) => tracing::debug!(work, code, attempt = pass.claim.attempt, elapsed_ms, "worker.deferred"),
+        Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
+    }
+}
+
+fn fill(change: &mut Change, writes: &[WriteBox], audit: &[AuditEvent]) {
+    change.writes.extend(writes.iter().map(|write| write.0.clone()));
+    change.audit.extend(audit.iter().cloned());
+}
+
+struct Interpreter<'a> {
+    shared: &'a Shared,
+    cx: OperationContext,
+    lapsed: CancellationToken,
+}
+
+impl Interpreter<'_> {
+    async fn drive(&self, claim: Claim) -> Result<(Outcome, Pass), Interrupted> {
+        let late = self.shared.policy.past_deadline(&claim);
+        let read = self.read(&claim).await?;
+        let compute = facts(&self.shared.drivers, &read);
+        let mut pass = Pass {
+            claim,
+            read,
+            compute,
+            late,
+            progress: Progress::default(),
+        };
+        loop {
+            if self.lapsed.is_cancelled() {
+                return Err(Interrupted);
+            }
+            match pass.decide() {
+                Step::Finish(outcome) => return Ok((*outcome, pass)),
+                step => {
+                    let event = self.perform(step, &pass).await?;
+                    // What a cancelled effect brought is not known; nothing is concluded from it.
+                    if self.lapsed.is_cancelled() {
+                        return Err(Interrupted);
+                    }
+                    pass.apply(event);
+                }
+            }
+        }
+    }
+
+    /// Reads until the store answers: without facts there is nothing to decide, and the lease bounds the wait.
+    async fn read(&self, claim: &Claim) -> Result<PassRead, Interrupted> {
+        loop {
+            match self
+                .lapsed
+                .run_until_cancelled(self.shared.store.pass_read(&claim.target))
+                .await
+            {
+                None => return Err(Interrupted),
+                Some(Ok(read)) => return Ok(read),
+                Some(Err(error)) => {
+                    tracing::warn!(work = claim.target.key(), cause = %error, "worker.error");
+                    let pause = tokio::time::sleep(Duration::from_millis(100));
+                    if self.lapsed.run_until_cancelled(pause).await.is_none() {
+                        return Err(Interrupted);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn perform(&self, step: Step, pass: &Pass) -> Result<Event, Interrupted> {
+        let compute = &self.shared.drivers.compute;
+        let cx = &self.cx;
+        let namespace = pass.read.namespace.as_ref().map(|row| &row.namespace);
+        let missing = || EffectError::from(Fault::new("find the work's Namespace", FaultKind::Missing));
+        Ok(match step {
+            Step::Authorize(requests) => Event::Authority(cx.run(self.authorize(pass, &requests)).await),
+            Step::Bind(agent) => Event::Bound(match compute.agent_binding() {
+                Some(binding) => cx.run(binding.bind(cx, &agent)).await,
+                None => Ok(()),
+            }),
+            Step::EnsureNamespace => Event::Namespace(match namespace {
+                Some(namespace) => cx.run(compute.ensure_namespace(cx, namespace)).await,
+                None => Err(missing()),
+            }),
+            Step::DeleteNamespace => Event::Namespace(match namespace {
+                Some(namespace) => cx.run(compute.delete_namespace(cx, namespace)).await,
+                None => Err(missing()),
+            }),
+            Step::Prepare => Event::Prepared(cx.run(self.prepare(pass)).await),
+            Step::Activate => Event::Activated(cx.run(self.activate(pass)).await),
+            Step::Deactivate(target) => Event::Deactivated(cx.run(compute.deactivate_revision(cx, &target)).await),
+            Step::Stop(target) => self.stop(&target).await,
+            Step::Retire(target) => {
+                let id = target.id;
+                Event::Retired(id, cx.run(compute.retire_revision(cx, &target)).await)
+            }
+            Step::Reread => Event::Read(Box::new(self.read(&pass.claim).await?)),
+            Step::MovePointer { agent, from, to } => {
+                Event::PointerMoved(self.move_pointer(pass, agent, from, to).await)
+            }
+            Step::DiscardSetup(agent, setup) => Event::Discarded(match compute.workspace_setup() {
+                Some(support) => cx.run(support.discard(cx, &agent, setup)).await,
+                None => Ok(()),
+            }),
+            Step::DeleteCredentials(agent) => Event::CredentialsDeleted(match compute.runtime_credentials() {
+                Some(credentials) => cx.run(credentials.delete(cx, &agent)).await,
+                None => Ok(()),
+            }),
+            Step::DeleteAgent(agent) => Event::AgentDeleted(cx.run(compute.delete_agent(cx, &agent)).await),
+            Step::Finish(_) => return Err(Interrupted),
+        })
+    }
+
+    async fn prepare(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
+        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read)?;
+        self.shared.drivers.compute.prepare_revision(&self.cx, &context).await
+    }
+
+    async fn activate(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
+        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read)?;
+        self.shared.drivers.compute.activate_revision(&self.cx, &context).await
+    }
+
+    async fn stop(&self, target: &RevisionRef) -> Event {
+        let started = Instant::now();
+        let result = self
+            .cx
+            .run(self.shared.drivers.compute.stop_revision(&self.cx, target))
+            .await;
+        Event::Stopped(
+            target.id,
+            StopRecord {
+                result,
+                took: started.elapsed(),
+            },
+        )
+    }
+
+    /// The IAM Driver decides first; only then is a vanished identity told apart, so that an outage retries instead of failing.
+    async fn authorize(&self, pass: &Pass, requests: &[AccessRequest]) -> EffectResult<Authority> {
+        let iam = &self.shared.drivers.iam;
+        let decisions = iam.authorize_all(&self.cx, requests).await?;
+        let denied = requests
+            .iter()
+            .zip(&decisions)
+            .find(|(_, decision)| !(decision.allowed && decision.driver_id == iam.identity().id));
+        if decisions.len() != requests.len() {
+            return Err(Fault::new("count the decisions", FaultKind::Protocol).into());
+        }
+        let actor = iam.lookup(&self.cx, &pass.claim.actor).await?;
+        if actor.is_none() {
+            return Ok(Authority::ActorGone);
+        }
+        if let (Some(agent), Some(_)) = (&pass.read.agent, pass.claim.target.revision())
+            && iam.lookup(&self.cx, &agent.agent.service_principal_id).await?.is_none()
+        {
+            return Ok(Authority::PrincipalGone);
+        }
+        Ok(match denied {
+            None => Authority::Granted,
+            Some((request, decision)) => Authority::Denied(Box::new(Authorization {
+                request: request.clone(),
+                decision: decision.clone(),
+            })),
+        })
+    }
+
+    async fn move_pointer(
+        &self,
+        pass: &Pass,
+        agent: crate::id::AgentId,
+        from: Option<crate::id::RevisionId>,
+        to: crate::id::RevisionId,
+    ) -> EffectResult<bool> {
+        let change = Change::new()
+            .expect(Expect::ClaimHeld(pass.claim.token))
+            .expect(Expect::AgentRuntime {
+                agent,
+                active: from,
+                desired: DesiredRuntimeState::Running,
+            })
+            .write(Write::ActiveRevision(agent, Some(to)));
+        match self.shared.store.commit(change).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
+                self.lapsed.cancel();
+                Err(EffectError::UnknownOutcome)
+            }
+            Err(CommitError::Conflict(_)) => Ok(false),
+            // The next pass reads where the pointer is.
+            Err(CommitError::UnknownOutcome) => Err(EffectError::UnknownOutcome),
+            Err(_) => Err(Fault::new("move the Agent's pointer", FaultKind::Unavailable).into()),
+        }
+    }
+}
+
+fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
+    let identity = drivers.compute.identity();
+    let target = read.agent.as_ref().zip(read.revision.as_ref());
+    let revision = read.revision.as_ref().map(|row| &row.revision);
+    ComputeFacts {
+        identity: ComputeIdentity {
+            id: identity.id.clone(),
+            implementation: identity.implementation.clone(),
+        },
+        order: drivers.compute.activation_order(),
+        exclusive: target.is_some_and(|(agent, row)| {
+            drivers
+                .compute
+                .requires_stopped_predecessors(&revision_ref(&agent.agent, &row.revision))
+        }),
+        workspace_setup: drivers.compute.workspace_setup().is_some(),
+        binds: drivers.compute.agent_binding().is_some(),
+        harness_approved: revision.is_some_and(|revision| {
+            let frozen = &revision.snapshot.harness;
+            drivers
+                .harness(&frozen.id)
+                .is_some_and(|harness| harness.version() == frozen.version && harness.modes().contains(&frozen.mode))
+        }),
+        intact: revision.is_none_or(revision::is_intact),
+        secret_driver: drivers.secret.identity().id.clone(),
+    }
+}

@@ -1,0 +1,350 @@
+//! The vocabulary of a pass: what it knows, what it can do next, what it learnt, how it ends.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use uuid::Uuid;
+
+use super::{Authority, agent, namespace, revision};
+use crate::{
+    audit::AuditEvent,
+    driver::{
+        AccessRequest, ActivationOrder, AgentRef, EffectError, EffectResult, NamespaceState, RevisionObservation,
+        RevisionRef, Stop,
+    },
+    id::{AgentId, RevisionId},
+    reason::{Dependency, Failure, Pending, Preparation, RuntimeFailure, Success},
+    resource::{Agent, AgentRevision, ComputeIdentity},
+    store::{Expect, PassRead, Write},
+    work::{Claim, Target, Warning},
+};
+
+/// What a pass must know of the selected Compute and of the approved Harnesses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputeFacts {
+    /// The selected Compute.
+    pub identity: ComputeIdentity,
+    /// When it switches the route.
+    pub order: ActivationOrder,
+    /// Whether it wants every predecessor of the target's version stopped first.
+    pub exclusive: bool,
+    /// Whether it can apply initial workspace files.
+    pub workspace_setup: bool,
+    /// Whether it binds Agents.
+    pub binds: bool,
+    /// Whether the target's Harness is still an approved one.
+    pub harness_approved: bool,
+    /// Whether the target's stored bytes still have their digest.
+    pub intact: bool,
+    /// The selected Secret Driver's id.
+    pub secret_driver: String,
+}
+
+/// One attempt at a piece of work.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// The claim.
+    pub claim: Claim,
+    /// What was read last.
+    pub read: PassRead,
+    /// What the drivers are like.
+    pub compute: ComputeFacts,
+    /// Whether the work's convergence deadline has passed.
+    pub late: bool,
+    /// What the steps so far brought.
+    pub progress: Progress,
+}
+
+/// A stop that was tried, and how long it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopRecord {
+    /// What Compute answered.
+    pub result: EffectResult<Stop>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What the steps so far brought. Empty at the start of every pass: a pass relies on nothing that an earlier one did.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// The original actor's and the Agent's authority, under the policy of now.
+    pub authority: Option<EffectResult<Authority>>,
+    /// The driver binding.
+    pub bound: Option<EffectResult<()>>,
+    /// The Namespace effect.
+    pub namespace: Option<EffectResult<NamespaceState>>,
+    /// The preparation.
+    pub prepared: Option<EffectResult<RevisionObservation>>,
+    /// Whether desired state was read again after the preparation.
+    pub reread_prepared: bool,
+    /// The deactivation of an unpublished first candidate.
+    pub deactivated: Option<EffectResult<()>>,
+    /// The activation.
+    pub activated: Option<EffectResult<RevisionObservation>>,
+    /// The pointer's move: `false` when something else moved it.
+    pub pointer: Option<EffectResult<bool>>,
+    /// Whether desired state was read again after the pointer moved.
+    pub reread_published: bool,
+    /// Whether staged workspace contents were forgotten by Compute.
+    pub discarded: Option<EffectResult<()>>,
+    /// Stops that were tried.
+    pub stops: BTreeMap<RevisionId, StopRecord>,
+    /// Retirements that were tried.
+    pub retired: BTreeMap<RevisionId, EffectResult<Stop>>,
+    /// The removal of runtime credentials.
+    pub credentials_deleted: Option<EffectResult<()>>,
+    /// The removal of what Compute held of the Agent.
+    pub agent_deleted: Option<EffectResult<Stop>>,
+}
+
+/// What a pass does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Ask the IAM Driver again for the original actor and for the Agent's principal.
+    Authorize(Vec<AccessRequest>),
+    /// Bind the Agent.
+    Bind(AgentRef),
+    /// Provide the Namespace.
+    EnsureNamespace,
+    /// Remove the Namespace.
+    DeleteNamespace,
+    /// Prepare the target's version.
+    Prepare,
+    /// Activate the target's version.
+    Activate,
+    /// Take the unpublished first candidate off the route.
+    Deactivate(RevisionRef),
+    /// Stop a version.
+    Stop(RevisionRef),
+    /// Retire a version.
+    Retire(RevisionRef),
+    /// Read the facts again.
+    Reread,
+    /// Move the Agent's pointer to the target's version, if it still names `from` and the Agent should run.
+    MovePointer {
+        /// The Agent.
+        agent: AgentId,
+        /// What the pointer must still name.
+        from: Option<RevisionId>,
+        /// The target's version.
+        to: RevisionId,
+    },
+    /// Let Compute forget the contents of a completed workspace setup.
+    DiscardSetup(AgentRef, Uuid),
+    /// Delete the Agent's runtime credentials.
+    DeleteCredentials(AgentRef),
+    /// Delete what Compute holds of the Agent.
+    DeleteAgent(AgentRef),
+    /// End the pass.
+    Finish(Box<Outcome>),
+}
+
+/// What a step brought.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// Of [`Step::Authorize`].
+    Authority(EffectResult<Authority>),
+    /// Of [`Step::Bind`].
+    Bound(EffectResult<()>),
+    /// Of [`Step::EnsureNamespace`] and [`Step::DeleteNamespace`].
+    Namespace(EffectResult<NamespaceState>),
+    /// Of [`Step::Prepare`].
+    Prepared(EffectResult<RevisionObservation>),
+    /// Of [`Step::Activate`].
+    Activated(EffectResult<RevisionObservation>),
+    /// Of [`Step::Deactivate`].
+    Deactivated(EffectResult<()>),
+    /// Of [`Step::Stop`].
+    Stopped(RevisionId, StopRecord),
+    /// Of [`Step::Retire`].
+    Retired(RevisionId, EffectResult<Stop>),
+    /// Of [`Step::Reread`].
+    Read(Box<PassRead>),
+    /// Of [`Step::MovePointer`].
+    PointerMoved(EffectResult<bool>),
+    /// Of [`Step::DiscardSetup`].
+    Discarded(EffectResult<()>),
+    /// Of [`Step::DeleteCredentials`].
+    CredentialsDeleted(EffectResult<()>),
+    /// Of [`Step::DeleteAgent`].
+    AgentDeleted(EffectResult<Stop>),
+}
+
+/// How a pass ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The work is done; the writes are published with its completion.
+    Done {
+        /// How.
+        success: Success,
+        /// Plugins that the version runs without.
+        warnings: Vec<Warning>,
+        /// What else must hold.
+        expect: Vec<Expect>,
+        /// What else is written.
+        writes: Vec<WriteBox>,
+        /// What is recorded.
+        audit: Vec<AuditEvent>,
+    },
+    /// Not yet; no attempt is spent, and the convergence deadline applies.
+    Pending {
+        /// Why.
+        reason: Pending,
+        /// What the runtime said of itself.
+        evidence: Option<RuntimeFailure>,
+    },
+    /// A dependency is away; no attempt is spent, and at the deadline its own code ends the work.
+    Away(Dependency),
+    /// A stop is draining; no attempt is spent and no deadline applies.
+    Draining(Pending),
+    /// A refused candidate still has to be stopped; no attempt is spent and no deadline applies.
+    RefusedStop {
+        /// The refusal.
+        refusal: Failure,
+        /// How many stops failed in a row, this one included.
+        failed_stops: u32,
+        /// How long this one took.
+        took: Duration,
+    },
+    /// Something went wrong; an attempt is spent.
+    Retry {
+        /// Why.
+        reason: Pending,
+        /// How the work ends when the attempts are spent.
+        exhausted: Failure,
+    },
+    /// The runtime failed by itself.
+    Held {
+        /// What it said.
+        failure: RuntimeFailure,
+        /// Safe facts.
+        preparation: Option<Preparation>,
+    },
+    /// It is over.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// What is written with it.
+        writes: Vec<WriteBox>,
+        /// What is recorded.
+        audit: Vec<AuditEvent>,
+    },
+}
+
+/// A [`Write`] that can be compared, which a step must be. Writes are compared by their debug form: they hold data only.
+#[derive(Debug, Clone)]
+pub struct WriteBox(pub Write);
+
+impl PartialEq for WriteBox {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+impl Pass {
+    /// The next step. Pure and total.
+    pub fn decide(&self) -> Step {
+        match self.claim.target {
+            Target::NamespaceReady { .. } | Target::NamespaceDeleted { .. } => namespace::decide(self),
+            Target::AgentStopped { .. } => agent::stop(self),
+            Target::AgentDeleted { .. } => agent::delete(self),
+            Target::Revision { .. } | Target::Maintenance { .. } => revision::decide(self),
+        }
+    }
+
+    /// Records what a step brought.
+    pub fn apply(&mut self, event: Event) {
+        let progress = &mut self.progress;
+        match event {
+            Event::Authority(result) => progress.authority = Some(result),
+            Event::Bound(result) => progress.bound = Some(result),
+            Event::Namespace(result) => progress.namespace = Some(result),
+            Event::Prepared(result) => progress.prepared = Some(result),
+            Event::Activated(result) => progress.activated = Some(result),
+            Event::Deactivated(result) => progress.deactivated = Some(result),
+            Event::Stopped(revision, record) => {
+                progress.stops.insert(revision, record);
+            }
+            Event::Retired(revision, result) => {
+                progress.retired.insert(revision, result);
+            }
+            Event::Read(read) => {
+                if progress.pointer.is_some() {
+                    progress.reread_published = true;
+                } else {
+                    progress.reread_prepared = true;
+                }
+                self.read = *read;
+            }
+            Event::PointerMoved(result) => progress.pointer = Some(result),
+            Event::Discarded(result) => progress.discarded = Some(result),
+            Event::CredentialsDeleted(result) => progress.credentials_deleted = Some(result),
+            Event::AgentDeleted(result) => progress.agent_deleted = Some(result),
+        }
+    }
+}
+
+/// The Agent as drivers know it.
+pub(super) fn agent_ref(agent: &Agent) -> AgentRef {
+    AgentRef {
+        namespace_id: agent.namespace_id,
+        id: agent.id,
+        name: agent.name.clone(),
+        service_principal_id: agent.service_principal_id.clone(),
+    }
+}
+
+/// The version as drivers know it.
+pub(super) fn revision_ref(agent: &Agent, revision: &AgentRevision) -> RevisionRef {
+    RevisionRef {
+        agent: agent_ref(agent),
+        id: revision.id,
+        number: revision.revision,
+        mode: revision.snapshot.harness.mode,
+    }
+}
+
+/// A pass's end.
+pub(super) fn finish(outcome: Outcome) -> Step {
+    Step::Finish(Box::new(outcome))
+}
+
+/// An end without further writes.
+pub(super) fn failed(failure: Failure) -> Outcome {
+    Outcome::Failed {
+        failure,
+        writes: Vec::new(),
+        audit: Vec::new(),
+    }
+}
+
+/// A success without further writes.
+pub(super) fn done(success: Success) -> Outcome {
+    Outcome::Done {
+        success,
+        warnings: Vec::new(),
+        expect: Vec::new(),
+        writes: Vec::new(),
+        audit: Vec::new(),
+    }
+}
+
+/// What an effect's failure means before anything was published (spec/contracts 4.7).
+pub(super) fn effect_failed(error: &EffectError) -> Outcome {
+    match error {
+        EffectError::Pending(reason) => Outcome::Pending {
+            reason: *reason,
+            evidence: None,
+        },
+        EffectError::Transient(dependency) => Outcome::Away(*dependency),
+        EffectError::Held(failure, preparation) => Outcome::Held {
+            failure: (**failure).clone(),
+            preparation: preparation.as_deref().cloned(),
+        },
+        EffectError::Terminal(terminal) => failed(terminal.failure()),
+        EffectError::Ownership => failed(Failure::OwnershipConflict),
+        EffectError::UnknownOutcome | EffectError::Fault(_) => Outcome::Retry {
+            reason: Pending::DependencyUnavailable,
+            exhausted: Failure::DependencyUnavailable,
+        },
+    }
+}

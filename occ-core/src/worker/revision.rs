@@ -1,0 +1,423 @@
+//! Passes over a version: its deployment and its maintenance (spec/engine 5.1 and 5.2, in that order).
+
+use super::{
+    authority,
+    pass::{Outcome, Pass, Step, WriteBox, agent_ref, done, effect_failed, failed, finish, revision_ref},
+    refusal::{self, Refusal},
+};
+use crate::{
+    audit::AuditEvent,
+    driver::{ActivationOrder, EffectError, EffectResult, PluginWarningCode, Readiness, RevisionObservation, Stop},
+    reason::{Failure, Pending, Success},
+    resource::{Agent, AgentRevision, DesiredRuntimeState, ExecutionMode, NamespaceStatus},
+    store::{Expect, RevisionRow, Write},
+    work::{Target, Warning},
+};
+
+/// The parts of a pass that exist once its owners were found.
+pub(super) struct Facts<'a> {
+    pub pass: &'a Pass,
+    pub agent: &'a Agent,
+    pub revision: &'a AgentRevision,
+    pub active: Option<&'a AgentRevision>,
+}
+
+impl Facts<'_> {
+    fn maintenance(&self) -> bool {
+        matches!(self.pass.claim.target, Target::Maintenance { .. })
+    }
+
+    /// Whether the pointer names this version.
+    pub fn is_active(&self) -> bool {
+        self.agent.active_revision_id == Some(self.revision.id)
+    }
+
+    /// Older versions that Compute may still hold something of, the oldest first.
+    fn earlier(&self) -> impl Iterator<Item = &RevisionRow> {
+        self.pass
+            .read
+            .live
+            .iter()
+            .filter(|row| row.revision.revision < self.revision.revision)
+    }
+
+    fn newer(&self) -> impl Iterator<Item = &RevisionRow> {
+        self.pass
+            .read
+            .live
+            .iter()
+            .filter(|row| row.revision.revision > self.revision.revision)
+    }
+
+    fn wanted(&self) -> bool {
+        self.agent.desired_runtime_state == DesiredRuntimeState::Running
+    }
+}
+
+pub(super) fn decide(pass: &Pass) -> Step {
+    match facts(pass) {
+        Err(failure) => finish(failed(failure)),
+        Ok(facts) => match checked(&facts) {
+            Ok(step) => step,
+            Err(refusal) => refusal::refuse(&facts, &refusal),
+        },
+    }
+}
+
+/// Checks 1 to 6: owners, identities, the pointer.
+fn facts(pass: &Pass) -> Result<Facts<'_>, Failure> {
+    let read = &pass.read;
+    let (Some(namespace), Some(agent), Some(revision)) = (&read.namespace, &read.agent, &read.revision) else {
+        return Err(Failure::InvalidRevisionOwner);
+    };
+    if namespace.namespace.status != NamespaceStatus::Ready {
+        return Err(Failure::NamespaceNotReady);
+    }
+    let (agent, revision) = (&agent.agent, &revision.revision);
+    if agent.namespace_id != namespace.namespace.id || revision.agent_id != agent.id {
+        return Err(Failure::InvalidRevisionOwner);
+    }
+    if agent.active_revision_id.is_some() && read.active.is_none() {
+        return Err(Failure::InvalidActiveRevision);
+    }
+    let active = read.active.as_ref().map(|row| &row.revision);
+    Ok(Facts {
+        pass,
+        agent,
+        revision,
+        active,
+    })
+}
+
+fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
+    let pass = facts.pass;
+    if !pass.compute.intact || facts.revision.snapshot.service_principal_id != facts.agent.service_principal_id {
+        return Err(Refusal::of(Failure::InvalidAdmittedRevision));
+    }
+    if !pass.compute.harness_approved {
+        return Err(Refusal::of(Failure::HarnessDescriptorMismatch));
+    }
+    if facts.revision.snapshot.compute != pass.compute.identity {
+        return Err(Refusal::of(Failure::ComputeDriverMismatch));
+    }
+    if facts.maintenance() && (!facts.is_active() || !facts.wanted()) {
+        return Ok(finish(done(Success::RevisionMaintenanceSuperseded)));
+    }
+    match &pass.progress.authority {
+        None => {
+            return Ok(Step::Authorize(authority::deployment(
+                &pass.claim.actor,
+                facts.agent,
+                facts.revision,
+            )));
+        }
+        Some(Err(error)) => return Ok(finish(effect_failed(error))),
+        Some(Ok(authority)) => {
+            if let Some(failure) = authority.refusal() {
+                return Err(Refusal {
+                    failure,
+                    denial: authority.denial(pass),
+                });
+            }
+        }
+    }
+    if let Some(step) = refusal::standing(facts) {
+        return Ok(step);
+    }
+    if !facts.wanted() {
+        return Ok(stopped(facts));
+    }
+    if pass.compute.exclusive && facts.newer().next().is_some() {
+        return Ok(finish(superseded(facts)));
+    }
+    secrets(facts)?;
+    if pass.read.setup.as_ref().is_some_and(|setup| !setup.completed()) && !pass.compute.workspace_setup {
+        return Err(Refusal::of(Failure::WorkspaceSetupUnsupported));
+    }
+    if pass.compute.binds {
+        match &pass.progress.bound {
+            None => return Ok(Step::Bind(agent_ref(facts.agent))),
+            Some(Err(error)) => return Ok(finish(effect_failed(error))),
+            Some(Ok(())) => {}
+        }
+    }
+    if facts.is_active() {
+        return Ok(finalize(facts));
+    }
+    if facts
+        .active
+        .is_some_and(|active| active.revision >= facts.revision.revision)
+    {
+        return Ok(finish(superseded(facts)));
+    }
+    prepare(facts)
+}
+
+/// Check 11: what was frozen must still be there, and the selected driver's. Metadata only; no value is read.
+fn secrets(facts: &Facts<'_>) -> Result<(), Refusal> {
+    let snapshot = &facts.revision.snapshot;
+    let harness = snapshot.harness_auth.secret.iter().map(|secret| {
+        (
+            secret,
+            Failure::HarnessAuthSourceUnavailable,
+            Failure::HarnessAuthSourceChanged,
+        )
+    });
+    let bindings = snapshot.secret_bindings.values().map(|secret| {
+        (
+            secret,
+            Failure::SecretBindingUnavailable,
+            Failure::SecretBindingUnavailable,
+        )
+    });
+    for (frozen, missing, changed) in harness.chain(bindings) {
+        let row = facts
+            .pass
+            .read
+            .secrets
+            .iter()
+            .find(|row| row.id == frozen.id)
+            .ok_or(Refusal::of(missing))?;
+        let selected = &facts.pass.compute.secret_driver;
+        if &frozen.secret_driver_id != selected || &row.driver_id != selected {
+            return Err(Refusal::of(Failure::SecretDriverMismatch));
+        }
+        if row.backend_ref != frozen.backend_ref {
+            return Err(Refusal::of(changed));
+        }
+    }
+    Ok(())
+}
+
+/// Steps 5.2 a to g: predecessors, preparation, the pointer, activation.
+fn prepare(facts: &Facts<'_>) -> Result<Step, Refusal> {
+    let pass = facts.pass;
+    let target = revision_ref(facts.agent, facts.revision);
+    if pass.compute.exclusive {
+        for row in facts.earlier() {
+            match pass.progress.stops.get(&row.revision.id).map(|record| &record.result) {
+                None => return Ok(Step::Stop(revision_ref(facts.agent, &row.revision))),
+                Some(Ok(Stop::Stopped)) => {}
+                Some(Ok(Stop::Draining)) => return Ok(finish(Outcome::Draining(Pending::PredecessorStopYielded))),
+                Some(Err(error)) => return Ok(finish(effect_failed(error))),
+            }
+        }
+    }
+    let Some(prepared) = &pass.progress.prepared else {
+        return Ok(Step::Prepare);
+    };
+    if let Err(step) = ready(facts, prepared)? {
+        return Ok(step);
+    }
+    if !pass.progress.reread_prepared {
+        return Ok(Step::Reread);
+    }
+    match pass.compute.order {
+        ActivationOrder::BeforeCommit => {
+            let Some(activated) = &pass.progress.activated else {
+                return Ok(Step::Activate);
+            };
+            if let Err(step) = ready(facts, activated)? {
+                return Ok(step);
+            }
+        }
+        ActivationOrder::AfterCommit => {
+            let first_dedicated = facts.active.is_none() && target.mode == ExecutionMode::Dedicated;
+            match &pass.progress.deactivated {
+                None if first_dedicated => return Ok(Step::Deactivate(target)),
+                Some(Err(error)) => return Ok(finish(effect_failed(error))),
+                _ => {}
+            }
+        }
+    }
+    match &pass.progress.pointer {
+        None => Ok(Step::MovePointer {
+            agent: facts.agent.id,
+            from: facts.agent.active_revision_id,
+            to: facts.revision.id,
+        }),
+        Some(Err(error)) => Ok(finish(effect_failed(error))),
+        // The facts are read again before anything else. A pointer that names this version leads to `finalize`.
+        Some(Ok(true)) if !pass.progress.reread_published => Ok(Step::Reread),
+        // It was moved away again meanwhile.
+        Some(Ok(_)) => Ok(finish(Outcome::Retry {
+            reason: Pending::ActiveRevisionChanged,
+            exhausted: Failure::ActiveRevisionChanged,
+        })),
+    }
+}
+
+/// `Ok(Ok(()))` when the observation is a ready one of this version; else how the pass ends or goes on.
+fn ready(facts: &Facts<'_>, result: &EffectResult<RevisionObservation>) -> Result<Result<(), Step>, Refusal> {
+    match result {
+        Err(error) => match effect_failed(error) {
+            Outcome::Failed { failure, .. } => Err(Refusal::of(failure)),
+            outcome => Ok(Err(finish(outcome))),
+        },
+        Ok(observation) if !observation.is_of(&revision_ref(facts.agent, facts.revision)) => {
+            Err(Refusal::of(Failure::InvalidDriverObservation))
+        }
+        Ok(observation) => match &observation.readiness {
+            // No plugin can be admitted yet, so a warning about one is not of this version.
+            Readiness::Ready { warnings } if !warnings.is_empty() => {
+                Err(Refusal::of(Failure::InvalidDriverObservation))
+            }
+            Readiness::Ready { .. } => Ok(Ok(())),
+            Readiness::Pending { reason, evidence } => Ok(Err(finish(Outcome::Pending {
+                reason: *reason,
+                evidence: evidence.as_deref().cloned(),
+            }))),
+        },
+    }
+}
+
+/// The pointer names this version: prepare again if this pass has not, activate, retire the earlier ones, complete (5.2 g and h).
+fn finalize(facts: &Facts<'_>) -> Step {
+    let pass = facts.pass;
+    let published_now = pass.progress.pointer == Some(Ok(true));
+    let Some(prepared) = &pass.progress.prepared else {
+        return Step::Prepare;
+    };
+    if let Some(step) = unfinished(facts, prepared) {
+        return step;
+    }
+    let Some(activated) = &pass.progress.activated else {
+        return Step::Activate;
+    };
+    if let Some(step) = unfinished(facts, activated) {
+        return step;
+    }
+    let mut writes = Vec::new();
+    for row in facts.earlier() {
+        match pass.progress.retired.get(&row.revision.id) {
+            None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
+            Some(Ok(Stop::Stopped)) => writes.push(WriteBox(Write::RevisionRetired(row.revision.id))),
+            Some(Ok(Stop::Draining) | Err(_)) => {
+                return finish(Outcome::Pending {
+                    reason: Pending::RevisionFinalizationIncomplete,
+                    evidence: None,
+                });
+            }
+        }
+    }
+    if let Some(setup) = pass.read.setup.as_ref().filter(|setup| !setup.completed()) {
+        match &pass.progress.discarded {
+            None => return Step::DiscardSetup(agent_ref(facts.agent), setup.id),
+            Some(Err(_)) => {
+                return finish(Outcome::Pending {
+                    reason: Pending::RevisionFinalizationIncomplete,
+                    evidence: None,
+                });
+            }
+            Some(Ok(())) => writes.push(WriteBox(Write::CompleteWorkspaceSetup(facts.agent.id))),
+        }
+    }
+    let event = AuditEvent::mutation(
+        pass.claim.actor.clone(),
+        "openclaw.agents.lifecycle.activate",
+        pass.claim.target.resource(),
+    );
+    finish(Outcome::Done {
+        success: if published_now {
+            Success::RevisionActivated
+        } else {
+            Success::RevisionAlreadyActive
+        },
+        warnings: warnings(activated),
+        expect: vec![Expect::AgentRuntime {
+            agent: facts.agent.id,
+            active: Some(facts.revision.id),
+            desired: DesiredRuntimeState::Running,
+        }],
+        writes,
+        audit: if facts.maintenance() { Vec::new() } else { vec![event] },
+    })
+}
+
+fn warnings(activated: &EffectResult<RevisionObservation>) -> Vec<Warning> {
+    let Ok(RevisionObservation {
+        readiness: Readiness::Ready { warnings },
+        ..
+    }) = activated
+    else {
+        return Vec::new();
+    };
+    let code = |code| match code {
+        PluginWarningCode::InstallFailed => "PLUGIN_INSTALL_FAILED",
+        PluginWarningCode::AuthRequired => "PLUGIN_AUTH_REQUIRED",
+    };
+    warnings
+        .iter()
+        .map(|warning| Warning {
+            code: code(warning.code).to_owned(),
+            plugin_id: warning.plugin_id.clone(),
+        })
+        .collect()
+}
+
+/// After the pointer moved, an unclassified error is unfinished work, not a failure: the version is selected (5.2).
+fn unfinished(facts: &Facts<'_>, result: &EffectResult<RevisionObservation>) -> Option<Step> {
+    match ready(facts, result) {
+        Ok(Ok(())) => None,
+        Ok(Err(_)) if matches!(result, Err(EffectError::Fault(_) | EffectError::UnknownOutcome)) => {
+            Some(finish(Outcome::Pending {
+                reason: Pending::RevisionFinalizationIncomplete,
+                evidence: None,
+            }))
+        }
+        Ok(Err(step)) => Some(step),
+        // The failed version stays selected: its workload is the only one that is left (seed).
+        Err(refusal) => Some(finish(failed(refusal.failure))),
+    }
+}
+
+/// The Agent should not run: stop this version, and if it was published, what it left of its predecessors (check 9).
+fn stopped(facts: &Facts<'_>) -> Step {
+    let target = revision_ref(facts.agent, facts.revision);
+    match facts.pass.progress.stops.get(&target.id).map(|record| &record.result) {
+        None => Step::Stop(target),
+        Some(Ok(Stop::Stopped)) => {
+            if facts.is_active() {
+                for row in facts.earlier() {
+                    match facts.pass.progress.retired.get(&row.revision.id) {
+                        None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
+                        Some(Ok(Stop::Stopped)) => {}
+                        Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::AgentStopYielded)),
+                        Some(Err(error)) => return finish(effect_failed(error)),
+                    }
+                }
+            }
+            finish(done(Success::RevisionStopped))
+        }
+        Some(Ok(Stop::Draining)) => finish(Outcome::Draining(Pending::AgentStopYielded)),
+        Some(Err(error)) => finish(effect_failed(error)),
+    }
+}
+
+fn superseded(facts: &Facts<'_>) -> Outcome {
+    let event = AuditEvent::mutation(
+        facts.pass.claim.actor.clone(),
+        "openclaw.agents.lifecycle.supersede",
+        facts.pass.claim.target.resource(),
+    );
+    match done(if facts.maintenance() {
+        Success::RevisionMaintenanceSuperseded
+    } else {
+        Success::RevisionSuperseded
+    }) {
+        Outcome::Done {
+            success,
+            warnings,
+            expect,
+            writes,
+            ..
+        } => Outcome::Done {
+            success,
+            warnings,
+            expect,
+            writes,
+            audit: vec![event],
+        },
+        other => other,
+    }
+}
