@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::wording;
 use crate::{
     driver::{CONTRACT_VERSION, DriverIdentity, DriverKind},
     iam::PolicyReader,
@@ -26,7 +27,11 @@ pub struct HostServices {
 impl HostServices {
     /// Services with the machine's clock.
     pub fn new(data_dir: PathBuf, policy: Arc<dyn PolicyReader>) -> Self {
-        Self { data_dir, policy, clock: Arc::new(SystemClock) }
+        Self {
+            data_dir,
+            policy,
+            clock: Arc::new(SystemClock),
+        }
     }
 }
 
@@ -49,7 +54,10 @@ pub enum BuildError {
 impl BuildError {
     /// A fault in the setting at `path` (a JSON pointer).
     pub fn setting(path: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self::Setting { path: path.into(), expected: expected.into() }
+        Self::Setting {
+            path: path.into(),
+            expected: expected.into(),
+        }
     }
 }
 
@@ -78,9 +86,9 @@ pub fn build_driver<D: DriverFactory>(
     settings: Value,
     host: &HostServices,
 ) -> Result<D, BuildError> {
-    let settings = serde_path_to_error::deserialize(settings).map_err(|error| {
-        let path = error.path().iter().map(|segment| format!("/{segment}")).collect::<String>();
-        BuildError::Setting { path, expected: value_free(&error.inner().to_string()) }
+    let settings = serde_path_to_error::deserialize(settings).map_err(|error| BuildError::Setting {
+        path: wording::pointer(error.path()),
+        expected: wording::value_free(&error.inner().to_string()),
     })?;
     let identity = DriverIdentity {
         kind,
@@ -89,15 +97,4 @@ pub fn build_driver<D: DriverFactory>(
         contract: CONTRACT_VERSION,
     };
     D::build(identity, settings, host)
-}
-
-/// serde's messages without the value that they quote: `invalid type: string "hunter2", expected u16` keeps only what was expected.
-fn value_free(message: &str) -> String {
-    match message.rsplit_once(", expected ") {
-        Some((found, expected)) if found.starts_with("invalid ") => format!("expected {expected}"),
-        // `unknown variant` quotes the value; `unknown field` and `missing field` quote names of settings only.
-        Some((found, expected)) if found.starts_with("unknown variant") => format!("expected {expected}"),
-        _ if message.starts_with("unknown field") || message.starts_with("missing field") => message.to_owned(),
-        _ => "the value is not accepted".to_owned(),
-    }
 }

@@ -5,7 +5,9 @@
 //! at run time registers is not seen here (it has an inventory of its own); such drivers are installed explicitly with
 //! [`Registry::install`].
 
+mod closed;
 mod factory;
+mod wording;
 
 pub use factory::{BuildError, DriverFactory, HostServices};
 
@@ -15,8 +17,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use crate::driver::{
-    CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, DriverKind, Harness, IamDriver, SandboxDriver,
-    SecretDriver,
+    CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, DriverIdentity, DriverKind, Harness,
+    IamDriver, SandboxDriver, SecretDriver,
 };
 
 /// What a factory builds, by kind.
@@ -34,6 +36,20 @@ pub enum Built {
     Iam(Arc<dyn IamDriver>),
     /// A Harness.
     Harness(Arc<dyn Harness>),
+}
+
+impl Built {
+    /// Who the driver says that it is.
+    pub fn identity(&self) -> &DriverIdentity {
+        match self {
+            Self::Compute(driver) => driver.identity(),
+            Self::Sandbox(driver) => driver.identity(),
+            Self::Secret(driver) => driver.identity(),
+            Self::Configuration(driver) => driver.identity(),
+            Self::Iam(driver) => driver.identity(),
+            Self::Harness(harness) => harness.identity(),
+        }
+    }
 }
 
 /// Builds a driver from its id and its settings.
@@ -76,7 +92,9 @@ pub enum RegistryError {
         second: String,
     },
     /// The driver was compiled against contracts that this engine does not speak.
-    #[error("{kind} driver \"{driver}\" of {package} was written for contract {wanted}; this engine speaks {CONTRACT_VERSION}")]
+    #[error(
+        "{kind} driver \"{driver}\" of {package} was written for contract {wanted}; this engine speaks {CONTRACT_VERSION}"
+    )]
     Contract {
         /// The kind.
         kind: DriverKind,
@@ -86,6 +104,21 @@ pub enum RegistryError {
         package: String,
         /// The contract that it wants.
         wanted: ContractVersion,
+    },
+    /// The driver's settings accept names that they do not know, so that a misspelt one would be ignored.
+    #[error(
+        "{kind} driver \"{driver}\" of {package} has open settings at \"{pointer}\" of their schema: \
+         every struct needs #[serde(deny_unknown_fields)], and no setting may accept anything"
+    )]
+    OpenSettings {
+        /// The kind.
+        kind: DriverKind,
+        /// The name.
+        driver: String,
+        /// The crate.
+        package: String,
+        /// A JSON pointer into the schema; empty for the settings as a whole.
+        pointer: String,
     },
     /// No linked driver has this name.
     #[error(
@@ -128,12 +161,24 @@ impl Registry {
                 wanted: new.contract,
             });
         }
-        if let Some(first) = self.registrations.iter().find(|r| (r.kind, r.driver) == (new.kind, new.driver)) {
+        if let Some(first) = self
+            .registrations
+            .iter()
+            .find(|r| (r.kind, r.driver) == (new.kind, new.driver))
+        {
             return Err(RegistryError::Duplicate {
                 kind: new.kind,
                 driver: new.driver.to_owned(),
                 first: first.package.to_owned(),
                 second: new.package.to_owned(),
+            });
+        }
+        if let Some(pointer) = closed::open_object(&(new.schema)()) {
+            return Err(RegistryError::OpenSettings {
+                kind: new.kind,
+                driver: new.driver.to_owned(),
+                package: new.package.to_owned(),
+                pointer,
             });
         }
         self.registrations.push(new);
@@ -148,16 +193,28 @@ impl Registry {
 
     /// The registration of this kind and name.
     pub fn find(&self, kind: DriverKind, driver: &str) -> Result<&Registration, RegistryError> {
-        self.registrations.iter().find(|r| r.kind == kind && r.driver == driver).ok_or_else(|| RegistryError::Unknown {
-            kind,
-            driver: driver.to_owned(),
-            linked: self.names(kind),
-        })
+        self.registrations
+            .iter()
+            .find(|r| r.kind == kind && r.driver == driver)
+            .ok_or_else(|| RegistryError::Unknown {
+                kind,
+                driver: driver.to_owned(),
+                linked: self.names(kind),
+            })
     }
 
     fn names(&self, kind: DriverKind) -> String {
-        let names: Vec<_> = self.registrations.iter().filter(|r| r.kind == kind).map(|r| r.driver).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        let names: Vec<_> = self
+            .registrations
+            .iter()
+            .filter(|r| r.kind == kind)
+            .map(|r| r.driver)
+            .collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
     }
 }
 
