@@ -2,7 +2,11 @@
 //!
 //! With `default-features = false` this crate is the contract alone: no store, no HTTP, no container client.
 
+#[cfg(feature = "engine")]
+pub mod admission;
 pub mod audit;
+#[cfg(feature = "engine")]
+pub mod control;
 pub mod digest;
 pub mod driver;
 pub mod iam;
@@ -16,6 +20,8 @@ pub mod resource;
 #[cfg(feature = "engine")]
 pub mod revision;
 pub mod secret_value;
+#[cfg(feature = "engine")]
+pub mod status;
 #[cfg(feature = "engine")]
 pub mod store;
 pub mod time;

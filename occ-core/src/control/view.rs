@@ -1,0 +1,284 @@
+//! What callers see. Private parts (locators, driver ids, principals inside snapshots) have no field here.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    driver::Check,
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    reason::Token,
+    resource::{
+        AgentRevision, BackendId, ComputeIdentity, ConfigurationKind, Document, HarnessAuth, HarnessIdentity,
+        Installation, Name, Namespace, PrincipalId, Secret, SecretBinding, SecretBindings, SecretDelivery,
+        SecretSource, SecretSourceKind,
+    },
+    secret_value::SecretValue,
+    store::{ConfigurationRow, NewServiceKey},
+    time::Timestamp,
+};
+
+/// A Configuration without its document, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigurationSummary {
+    /// Its id.
+    pub id: ConfigurationId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// What it is for.
+    pub kind: ConfigurationKind,
+    /// Grows with each change.
+    pub generation: u64,
+    /// The Secrets that it binds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secret_bindings: SecretBindings,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+impl From<ConfigurationRow> for ConfigurationSummary {
+    fn from(row: ConfigurationRow) -> Self {
+        let ConfigurationRow {
+            id,
+            namespace_id,
+            kind,
+            generation,
+            secret_bindings,
+            created_at,
+        } = row;
+        Self {
+            id,
+            namespace_id,
+            kind,
+            generation,
+            secret_bindings,
+            created_at,
+        }
+    }
+}
+
+/// A Secret, without its locator (spec/engine 1.6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretView {
+    /// Its id.
+    pub id: SecretId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// Its name.
+    pub name: Name,
+    /// How others refer to it.
+    #[serde(rename = "ref")]
+    pub reference: SecretSource,
+    /// Who refers to it; only when one Secret is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumers: Option<ConsumersView>,
+}
+
+impl From<&Secret> for SecretView {
+    fn from(secret: &Secret) -> Self {
+        let (id, namespace_id) = (secret.id, secret.namespace_id);
+        let reference = SecretSource {
+            kind: SecretSourceKind::Secret,
+            namespace_id,
+            id,
+        };
+        Self {
+            id,
+            namespace_id,
+            name: secret.name.clone(),
+            reference,
+            consumers: None,
+        }
+    }
+}
+
+/// Who refers to a Secret, as far as the caller may read them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConsumersView {
+    /// Agents.
+    pub agents: Vec<AgentId>,
+    /// Configurations.
+    pub configurations: Vec<ConfigurationId>,
+    /// How many more the caller may not read.
+    pub unreadable: usize,
+}
+
+/// An Agent revision, without its private parts (spec/engine 1.11).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionView {
+    /// Its id; also the deployment id.
+    pub id: RevisionId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// The owning Agent.
+    pub agent_id: AgentId,
+    /// 1 for the Agent's first, then one more each.
+    pub revision: u64,
+    /// The associated Backend.
+    pub backend_id: Option<BackendId>,
+    /// The Configuration that was read.
+    pub configuration_id: ConfigurationId,
+    /// Its kind.
+    pub configuration_kind: ConfigurationKind,
+    /// Its generation at admission.
+    pub configuration_generation: u64,
+    /// The effective document.
+    pub configuration: Document,
+    /// The approved Harness.
+    pub harness: HarnessIdentity,
+    /// The selected Compute.
+    pub compute: ComputeIdentity,
+    /// How the model credential is obtained.
+    pub harness_auth: HarnessAuth,
+    /// The Secrets that the gateway's environment receives.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secret_bindings: SecretBindings,
+    /// SHA-256 of the saved bytes, in hexadecimal.
+    pub digest: String,
+    /// When it was admitted.
+    pub created_at: Timestamp,
+}
+
+impl From<AgentRevision> for RevisionView {
+    fn from(revision: AgentRevision) -> Self {
+        let AgentRevision {
+            id,
+            namespace_id,
+            agent_id,
+            revision: number,
+            snapshot,
+            digest,
+            created_at,
+        } = revision;
+        let binding = |id| SecretBinding {
+            source: SecretSource {
+                kind: SecretSourceKind::Secret,
+                namespace_id,
+                id,
+            },
+            delivery: SecretDelivery::Env,
+        };
+        Self {
+            id,
+            namespace_id,
+            agent_id,
+            revision: number,
+            backend_id: snapshot.backend_id,
+            configuration_id: snapshot.configuration_id,
+            configuration_kind: snapshot.configuration_kind,
+            configuration_generation: snapshot.configuration_generation,
+            configuration: snapshot.configuration,
+            harness: snapshot.harness,
+            compute: snapshot.compute,
+            harness_auth: snapshot.harness_auth.binding,
+            secret_bindings: snapshot
+                .secret_bindings
+                .into_iter()
+                .map(|(name, s)| (name, binding(s.id)))
+                .collect(),
+            digest,
+            created_at,
+        }
+    }
+}
+
+/// A service key, without its secret half.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceKeyView {
+    /// The public half.
+    pub id: ServiceKeyId,
+    /// Whose key it is.
+    pub principal_id: PrincipalId,
+    /// What it is called.
+    pub name: String,
+    /// The only Namespace that it opens; every one when none is named.
+    pub namespace_id: Option<NamespaceId>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl From<&NewServiceKey> for ServiceKeyView {
+    fn from(key: &NewServiceKey) -> Self {
+        Self {
+            id: key.id,
+            principal_id: key.principal.clone(),
+            name: key.name.clone(),
+            namespace_id: key.namespace_id,
+            expires_at: key.expires_at,
+        }
+    }
+}
+
+/// A service key that was just made.
+#[derive(Debug, Clone)]
+pub struct IssuedKey {
+    /// What may be shown again.
+    pub key: ServiceKeyView,
+    /// The whole key, for the `x-api-key` header. Shown this once: only its hash is kept.
+    pub value: SecretValue,
+}
+
+/// What the first set-up made.
+#[derive(Debug, Clone)]
+pub struct Bootstrapped {
+    /// The Installation.
+    pub installation: Installation,
+    /// The first administrator.
+    pub administrator: PrincipalId,
+    /// The administrator's first key.
+    pub key: IssuedKey,
+    /// The Namespace `default`, being provisioned.
+    pub namespace: Namespace,
+}
+
+/// Whether an Agent's generated transport credentials exist (spec/contracts 4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialStatus {
+    /// Whether they do. Says nothing about whether they work.
+    pub transport_configured: bool,
+}
+
+/// Fresh checks of a version (seed: Current runtime diagnostics).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DiagnosticsView {
+    /// The version.
+    pub revision_id: RevisionId,
+    /// When the checks were asked for.
+    pub observed_at: Timestamp,
+    /// At most 32.
+    pub checks: Vec<Check>,
+}
+
+/// Recent log lines of a version, redacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogsView {
+    /// The version.
+    pub revision_id: RevisionId,
+    /// The component, when one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<Token>,
+    /// The lines, oldest first.
+    pub lines: Vec<String>,
+}
+
+/// A service principal that a Namespace's policy can name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePrincipalView {
+    /// The principal.
+    pub id: PrincipalId,
+    /// The Namespace that it is confined to.
+    pub namespace_id: NamespaceId,
+    /// The Agent that owns it, for an Agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
+}
