@@ -1,0 +1,29 @@
+//! What denies before any rule is looked at.
+
+/// A policy that does not hold together. It grants nothing at all: to guess what it means could grant too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPolicy {
+    /// The identity that was read is another principal's.
+    #[error("the identity is another principal's")]
+    OtherIdentity,
+    /// A human is of the whole Installation; an Agent's principal is confined to the Agent's Namespace.
+    #[error("the identity has a scope that its sort cannot have")]
+    IdentityScope,
+    /// A binding names a Role that does not exist.
+    #[error("a binding names a missing Role")]
+    MissingRole,
+    /// Two Roles, two bindings or two Restrictions have one id.
+    #[error("one id names two records")]
+    AmbiguousId,
+}
+
+/// A question that names no resource that could exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequest {
+    /// The id is not one of the kind, or for `create` not the parent's.
+    #[error("the id is not one of this kind")]
+    Id,
+    /// The Installation is in no Namespace, a Namespace is in itself, everything else is in one.
+    #[error("the resource cannot be in this Namespace")]
+    Namespace,
+}
