@@ -5,10 +5,12 @@ use sha2::{Digest as _, Sha256};
 /// Lowercase hexadecimal SHA-256 (64 digits).
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// First twelve digits of [`hex`].

@@ -28,7 +28,10 @@ impl Timestamp {
     /// This moment and `duration` more; stays at the last moment that can be written.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// How long after `earlier` this moment is; zero when it is not after it.
@@ -55,7 +58,11 @@ impl FromStr for Timestamp {
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
         let moment: jiff::Timestamp = text.parse().map_err(|_| InvalidTimestamp)?;
         let parsed = Self(moment.as_millisecond());
-        if parsed.to_string() == text { Ok(parsed) } else { Err(InvalidTimestamp) }
+        if parsed.to_string() == text {
+            Ok(parsed)
+        } else {
+            Err(InvalidTimestamp)
+        }
     }
 }
 
@@ -67,7 +74,9 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        Cow::<'de, str>::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -110,7 +119,12 @@ mod tests {
     fn three_digits_and_z_always() {
         assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::from_millis(1_796_000_000_120).to_string().len(), 24);
-        for bad in ["1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000+00:00", "1970-01-01 00:00:00.000Z", "x"] {
+        for bad in [
+            "1970-01-01T00:00:00Z",
+            "1970-01-01T00:00:00.000+00:00",
+            "1970-01-01 00:00:00.000Z",
+            "x",
+        ] {
             assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
         }
     }

@@ -37,7 +37,11 @@ pub trait Capabilities {
 
 /// The abilities that a driver has.
 pub fn capabilities(driver: &(impl Capabilities + ?Sized)) -> Vec<Capability> {
-    driver.table().into_iter().filter_map(|(capability, present)| present.then_some(capability)).collect()
+    driver
+        .table()
+        .into_iter()
+        .filter_map(|(capability, present)| present.then_some(capability))
+        .collect()
 }
 
 impl Capabilities for dyn ComputeDriver + '_ {
@@ -53,7 +57,10 @@ impl Capabilities for dyn ComputeDriver + '_ {
             (Capability("maintenance"), self.maintenance().is_some()),
             (Capability("namespace_adoption"), self.namespace_adoption().is_some()),
             (Capability("hook_host"), self.hook_host().is_some()),
-            (Capability("credential_withdrawal"), self.credential_withdrawal().is_some()),
+            (
+                Capability("credential_withdrawal"),
+                self.credential_withdrawal().is_some(),
+            ),
         ]
     }
 }

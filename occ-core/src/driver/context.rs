@@ -104,6 +104,9 @@ impl OperationContext {
     where
         F: Future<Output = EffectResult<T>>,
     {
-        self.cancellation.run_until_cancelled(effect).await.unwrap_or(Err(EffectError::UnknownOutcome))
+        self.cancellation
+            .run_until_cancelled(effect)
+            .await
+            .unwrap_or(Err(EffectError::UnknownOutcome))
     }
 }

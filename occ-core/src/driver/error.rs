@@ -98,7 +98,10 @@ pub enum FaultKind {
 impl Fault {
     /// A fault of an operating-system call.
     pub fn io(operation: &'static str, error: &std::io::Error) -> Self {
-        Self { operation, kind: FaultKind::Io(error.kind()) }
+        Self {
+            operation,
+            kind: FaultKind::Io(error.kind()),
+        }
     }
 
     /// A fault of another sort.

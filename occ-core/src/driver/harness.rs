@@ -48,7 +48,24 @@ pub trait Harness: Send + Sync {
 
     /// Whether this Harness can run the document with this authentication: no literal credential where a reference belongs, no
     /// setting that it cannot honour.
-    fn validate(&self, document: &Document, mode: ExecutionMode, auth: HarnessAuthMethod) -> Result<(), DocumentProblem>;
+    fn validate(
+        &self,
+        document: &Document,
+        mode: ExecutionMode,
+        auth: HarnessAuthMethod,
+    ) -> Result<(), DocumentProblem>;
+
+    /// What can be said of a document when it is saved, before its topology and authentication are known: no literal
+    /// credential where a reference belongs (spec/engine 1.5).
+    fn check_saved(&self, _document: &Document) -> Result<(), DocumentProblem> {
+        Ok(())
+    }
+
+    /// SHA-256, in hexadecimal, of the stock workspace files of the runtime that it plans for; `None` when it does not know
+    /// them. A new Agent whose `workspaceDefaultsId` is another one is refused (seed: Agents, "Workspace files").
+    fn workspace_defaults(&self) -> Option<&str> {
+        None
+    }
 
     /// The gateway settings in neutral words, for the Compute to judge.
     fn gateway_settings(&self, document: &Document) -> Result<GatewaySettings, DocumentProblem>;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{DriverIdentity, EffectResult, LifecycleHooks, OperationContext};
 use crate::{
     id::{
-        AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, RevisionId, SecretId, ServiceAccountId,
+        AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, RevisionId, SecretId,
+        ServiceAccountId,
     },
     resource::PrincipalId,
 };

@@ -24,8 +24,14 @@ pub enum DriverKind {
 
 impl DriverKind {
     /// Every kind, in the order in which drivers are built.
-    pub const ALL: [Self; 6] =
-        [Self::Configuration, Self::Iam, Self::Secret, Self::Compute, Self::Sandbox, Self::Harness];
+    pub const ALL: [Self; 6] = [
+        Self::Configuration,
+        Self::Iam,
+        Self::Secret,
+        Self::Compute,
+        Self::Sandbox,
+        Self::Harness,
+    ];
 
     /// The word in the Installation file.
     pub const fn as_str(self) -> &'static str {

@@ -93,7 +93,12 @@ pub trait SandboxDriver: Send + Sync {
     async fn ensure_namespace(&self, cx: &OperationContext, namespace: &Namespace) -> EffectResult<()>;
 
     /// Removes a version's sandbox, or with no version all that the Namespace has. Runs even when the workload is gone.
-    async fn cleanup(&self, cx: &OperationContext, namespace: &Namespace, revision: Option<&RevisionRef>) -> EffectResult<()>;
+    async fn cleanup(
+        &self,
+        cx: &OperationContext,
+        namespace: &Namespace,
+        revision: Option<&RevisionRef>,
+    ) -> EffectResult<()>;
 
     /// Provisions Harness components itself, when it can.
     fn harness_host(&self) -> Option<&dyn HarnessHost> {
@@ -151,7 +156,11 @@ pub trait LifecycleHooks: Send + Sync {
     }
 
     /// Before a workload starts; may add environment.
-    async fn before_workload_start(&self, _cx: &OperationContext, _revision: &RevisionRef) -> EffectResult<HookEnvironment> {
+    async fn before_workload_start(
+        &self,
+        _cx: &OperationContext,
+        _revision: &RevisionRef,
+    ) -> EffectResult<HookEnvironment> {
         Ok(HookEnvironment::new())
     }
 

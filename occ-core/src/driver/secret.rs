@@ -32,7 +32,12 @@ pub trait SecretDriver: Send + Sync {
     }
 
     /// Stores a new value. A repetition after a lost answer adopts only its own object.
-    async fn create(&self, cx: &OperationContext, secret: &SecretIdentity, value: &SecretValue) -> EffectResult<BackendRef>;
+    async fn create(
+        &self,
+        cx: &OperationContext,
+        secret: &SecretIdentity,
+        value: &SecretValue,
+    ) -> EffectResult<BackendRef>;
 
     /// Replaces the value of an object that is still its own; keeps no history.
     async fn update(
@@ -47,10 +52,16 @@ pub trait SecretDriver: Send + Sync {
     async fn delete(&self, cx: &OperationContext, secret: &SecretIdentity, at: &BackendRef) -> EffectResult<()>;
 
     /// Checks live ownership and returns the reference as it is now; never the value.
-    async fn resolve(&self, cx: &OperationContext, secret: &SecretIdentity, at: &BackendRef) -> EffectResult<BackendRef>;
+    async fn resolve(
+        &self,
+        cx: &OperationContext,
+        secret: &SecretIdentity,
+        at: &BackendRef,
+    ) -> EffectResult<BackendRef>;
 
     /// The value, for immediate server-side delivery.
-    async fn value(&self, cx: &OperationContext, secret: &SecretIdentity, at: &BackendRef) -> EffectResult<SecretValue>;
+    async fn value(&self, cx: &OperationContext, secret: &SecretIdentity, at: &BackendRef)
+    -> EffectResult<SecretValue>;
 
     /// Conditional replacement, when the driver can.
     fn compare_and_swap(&self) -> Option<&dyn CompareAndSwap> {

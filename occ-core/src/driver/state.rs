@@ -25,7 +25,9 @@ pub struct StateEntry {
 
 impl fmt::Debug for StateEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateEntry").field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("StateEntry")
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
@@ -72,7 +74,13 @@ impl MemoryState {
         if !writes.iter().all(fresh) {
             return Err(Fault::new("commit records", FaultKind::Conflict).into());
         }
-        for StateWrite { driver, key, expected, value } in writes {
+        for StateWrite {
+            driver,
+            key,
+            expected,
+            value,
+        } in writes
+        {
             match value {
                 Some(value) => {
                     let version = expected.map_or(1, |version| version + 1);
@@ -86,7 +94,10 @@ impl MemoryState {
 
     /// Every record's driver, key and bytes: what a test scans for what must not be there.
     pub fn dump(&self) -> Vec<(String, String, Vec<u8>)> {
-        self.records().iter().map(|((driver, key), entry)| (driver.clone(), key.clone(), entry.value.clone())).collect()
+        self.records()
+            .iter()
+            .map(|((driver, key), entry)| (driver.clone(), key.clone(), entry.value.clone()))
+            .collect()
     }
 }
 
@@ -139,7 +150,10 @@ impl fmt::Debug for DriverState {
 impl DriverState {
     /// A view over committed records with nothing staged.
     pub fn new(reader: Arc<dyn StateReader>) -> Self {
-        Self { reader, staged: Arc::default() }
+        Self {
+            reader,
+            staged: Arc::default(),
+        }
     }
 
     fn staged(&self) -> MutexGuard<'_, Staged> {
@@ -172,7 +186,12 @@ impl DriverState {
         if staged.contains_key(&slot) {
             return Err(Fault::new("stage a second write of one record", FaultKind::Conflict).into());
         }
-        let write = StateWrite { driver: slot.0.clone(), key: slot.1.clone(), expected, value };
+        let write = StateWrite {
+            driver: slot.0.clone(),
+            key: slot.1.clone(),
+            expected,
+            value,
+        };
         staged.insert(slot, write);
         Ok(())
     }

@@ -7,9 +7,7 @@
 mod component;
 mod text;
 
-pub use component::{
-    Component, EnvValue, PlannedFile, Probe, Readiness, Role, SecretSlot, StopPolicy, WorkspaceInit,
-};
+pub use component::{Component, EnvValue, PlannedFile, Probe, Readiness, Role, SecretSlot, StopPolicy, WorkspaceInit};
 pub use text::{Directory, Layout, Segment, Text, Unresolved};
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +23,8 @@ pub struct WorkloadPlan {
 impl WorkloadPlan {
     /// The component that serves the Agent's gateway.
     pub fn gateway(&self) -> Option<&Component> {
-        self.components.iter().find(|c| matches!(c.role, Role::Gateway | Role::Combined))
+        self.components
+            .iter()
+            .find(|c| matches!(c.role, Role::Gateway | Role::Combined))
     }
 }

@@ -62,7 +62,10 @@ impl Text {
 
     /// A path below a directory.
     pub fn path(directory: Directory, below: &str) -> Self {
-        Self(vec![Segment::Directory(directory), Segment::Literal(format!("/{below}"))])
+        Self(vec![
+            Segment::Directory(directory),
+            Segment::Literal(format!("/{below}")),
+        ])
     }
 
     /// Fills the places.
@@ -75,7 +78,12 @@ impl Text {
                     out.push_str(layout.tools.get(name).ok_or_else(|| Unresolved::Tool(name.clone()))?);
                 }
                 Segment::Directory(directory) => {
-                    out.push_str(layout.directories.get(directory).ok_or(Unresolved::Directory(*directory))?);
+                    out.push_str(
+                        layout
+                            .directories
+                            .get(directory)
+                            .ok_or(Unresolved::Directory(*directory))?,
+                    );
                 }
                 Segment::Port(name) => {
                     let port = layout.ports.get(name).ok_or_else(|| Unresolved::Port(name.clone()))?;
@@ -130,8 +138,14 @@ mod tests {
             ports: [("gateway".to_owned(), 8080)].into(),
         };
         assert_eq!(Text::tool("node").resolve(&layout).as_deref(), Ok("/opt/node"));
-        assert_eq!(Text::path(Directory::State, "a/b").resolve(&layout).as_deref(), Ok("/s/a/b"));
+        assert_eq!(
+            Text::path(Directory::State, "a/b").resolve(&layout).as_deref(),
+            Ok("/s/a/b")
+        );
         assert_eq!(Text::port("gateway").resolve(&layout).as_deref(), Ok("8080"));
-        assert_eq!(Text::tool("codex").resolve(&layout), Err(Unresolved::Tool("codex".to_owned())));
+        assert_eq!(
+            Text::tool("codex").resolve(&layout),
+            Err(Unresolved::Tool("codex".to_owned()))
+        );
     }
 }

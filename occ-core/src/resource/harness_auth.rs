@@ -28,7 +28,12 @@ pub struct SecretSource {
 
 /// What a personal access token comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum TokenSource {
     /// A Secret that holds the token.
     Secret {
@@ -48,7 +53,12 @@ pub enum TokenSource {
 
 /// An Agent's binding, as callers write and read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "method", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(
+    tag = "method",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum HarnessAuth {
     /// A provider's API key.
     ApiKey {
@@ -98,7 +108,9 @@ impl HarnessAuth {
     pub const fn secret(&self) -> Option<(NamespaceId, SecretId)> {
         match self {
             Self::ApiKey { source } => Some((source.namespace_id, source.id)),
-            Self::CodexPat { source: TokenSource::Secret { namespace_id, id } } => Some((*namespace_id, *id)),
+            Self::CodexPat {
+                source: TokenSource::Secret { namespace_id, id },
+            } => Some((*namespace_id, *id)),
             _ => None,
         }
     }

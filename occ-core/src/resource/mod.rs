@@ -14,7 +14,9 @@ mod workspace_files;
 
 pub use agent::{Agent, AgentStatus, DesiredRuntimeState, ExecutionMode};
 pub use configuration::{Configuration, ConfigurationKind, Document, SecretBinding, SecretBindings, SecretDelivery};
-pub use harness_auth::{HarnessAuth, HarnessAuthMethod, HarnessAuthSnapshot, SecretSource, SecretSourceKind, SecretSnapshot, TokenSource};
+pub use harness_auth::{
+    HarnessAuth, HarnessAuthMethod, HarnessAuthSnapshot, SecretSnapshot, SecretSource, SecretSourceKind, TokenSource,
+};
 pub use namespace::{Installation, Namespace, NamespaceStatus};
 pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, Snapshot};
 pub use secret::{BackendRef, Secret};

@@ -108,12 +108,40 @@ pub enum InvalidEnvName {
 }
 
 const RESERVED_PREFIXES: [&str; 17] = [
-    "OPENCLAW_", "CODEX_", "OCC_", "KUBERNETES_", "APP_SERVER_", "NODE_", "LD_", "DYLD_", "PYTHON", "SSL_", "TLS_", "NPM_",
-    "PNPM_", "OTEL_", "OPENAI_", "ANTHROPIC_", "XDG_",
+    "OPENCLAW_",
+    "CODEX_",
+    "OCC_",
+    "KUBERNETES_",
+    "APP_SERVER_",
+    "NODE_",
+    "LD_",
+    "DYLD_",
+    "PYTHON",
+    "SSL_",
+    "TLS_",
+    "NPM_",
+    "PNPM_",
+    "OTEL_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "XDG_",
 ];
 const RESERVED_NAMES: [&str; 15] = [
-    "PATH", "HOME", "TMPDIR", "ENV", "BASH_ENV", "IFS", "SHELL", "USER", "LOG_FORMAT", "RUST_LOG", "HTTP_PROXY",
-    "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "GCONV_PATH",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "ENV",
+    "BASH_ENV",
+    "IFS",
+    "SHELL",
+    "USER",
+    "LOG_FORMAT",
+    "RUST_LOG",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "GCONV_PATH",
 ];
 
 impl EnvName {
@@ -139,8 +167,13 @@ impl TryFrom<String> for EnvName {
         }
         // Proxy variables are read in either case by common libraries.
         let upper = text.to_ascii_uppercase();
-        let reserved = RESERVED_PREFIXES.iter().any(|p| upper.starts_with(p)) || RESERVED_NAMES.contains(&upper.as_str());
-        if reserved { Err(InvalidEnvName::Reserved) } else { Ok(Self(text)) }
+        let reserved =
+            RESERVED_PREFIXES.iter().any(|p| upper.starts_with(p)) || RESERVED_NAMES.contains(&upper.as_str());
+        if reserved {
+            Err(InvalidEnvName::Reserved)
+        } else {
+            Ok(Self(text))
+        }
     }
 }
 
@@ -168,7 +201,11 @@ mod tests {
     #[test]
     fn reserved_destinations_are_refused_in_either_case() {
         for bad in ["OPENAI_API_KEY", "https_proxy", "PATH", "LD_PRELOAD", "OPENCLAW_X"] {
-            assert_eq!(EnvName::try_from(bad.to_owned()), Err(InvalidEnvName::Reserved), "{bad}");
+            assert_eq!(
+                EnvName::try_from(bad.to_owned()),
+                Err(InvalidEnvName::Reserved),
+                "{bad}"
+            );
         }
         assert_eq!(EnvName::try_from("1A".to_owned()), Err(InvalidEnvName::Form));
         assert!(EnvName::try_from("SLACK_BOT_TOKEN".to_owned()).is_ok());

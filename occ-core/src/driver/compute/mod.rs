@@ -6,7 +6,8 @@ mod observation;
 
 pub use ability::*;
 pub use admission::{
-    ComputeAdmission, ComputeProfile, GatewayAuthMode, GatewaySettings, HarnessAuthRequest, Listen, Rejection, SettingRejection,
+    ComputeAdmission, ComputeProfile, GatewayAuthMode, GatewaySettings, HarnessAuthRequest, Listen, Rejection,
+    SettingRejection,
 };
 pub use observation::*;
 
@@ -47,10 +48,18 @@ pub trait ComputeDriver: Send + Sync {
 
     /// Brings the version to where it can take over, and says how far it is. Without exclusive replacement it leaves a serving
     /// predecessor alone. Repeated on every pass; it must converge.
-    async fn prepare_revision(&self, cx: &OperationContext, revision: &RevisionContext) -> EffectResult<RevisionObservation>;
+    async fn prepare_revision(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionContext,
+    ) -> EffectResult<RevisionObservation>;
 
     /// Makes the prepared version the one that serves. Checks the candidate again before it touches the route.
-    async fn activate_revision(&self, cx: &OperationContext, revision: &RevisionContext) -> EffectResult<RevisionObservation>;
+    async fn activate_revision(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionContext,
+    ) -> EffectResult<RevisionObservation>;
 
     /// Takes an unpublished version off the route again; its workload stays.
     async fn deactivate_revision(&self, cx: &OperationContext, revision: &RevisionRef) -> EffectResult<()>;

@@ -68,7 +68,9 @@ pub struct RevisionContext {
 
 impl fmt::Debug for RevisionContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RevisionContext").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("RevisionContext")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
     }
 }
 
@@ -152,8 +154,7 @@ impl RevisionObservation {
 
     /// Whether this was seen of `target` and of nothing else.
     pub fn is_of(&self, target: &RevisionRef) -> bool {
-        (self.namespace_id, self.agent_id, self.revision_id)
-            == (target.agent.namespace_id, target.agent.id, target.id)
+        (self.namespace_id, self.agent_id, self.revision_id) == (target.agent.namespace_id, target.agent.id, target.id)
     }
 }
 
