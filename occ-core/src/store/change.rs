@@ -64,6 +64,10 @@ pub enum Expect {
     Role(String),
     /// No access binding names the Role.
     RoleUnreferenced(String),
+    /// The work of this key exists and has failed. [`Write::Requeue`] expects it by itself.
+    WorkFailed(String),
+    /// The work of this key is this actor's, if it exists. [`Write::Enqueue`] expects it by itself.
+    WorkActor(String, PrincipalId),
 }
 
 /// Something that is written.
@@ -102,17 +106,17 @@ pub enum Write {
     Configuration(ConfigurationRow),
     /// A Configuration's changed record.
     UpdateConfiguration(ConfigurationRow),
-    /// Removes a Configuration's record.
+    /// Removes a Configuration's record, and bindings and restrictions of exactly that one.
     DeleteConfiguration(ConfigurationId),
     /// A new Secret's record.
     Secret(Secret),
     /// A Secret's changed record.
     UpdateSecret(Secret),
-    /// Removes a Secret's record.
+    /// Removes a Secret's record, and bindings and restrictions of exactly that one.
     DeleteSecret(SecretId),
     /// A new Agent with its service principal and, perhaps, its staged workspace files.
     Agent(Agent, Option<WorkspaceSetup>),
-    /// An Agent's changed row.
+    /// An Agent's changed row: all but its identity and its pointer, which [`Write::ActiveRevision`] alone moves.
     UpdateAgent(Agent),
     /// Removes staged workspace files that were never applied.
     DropWorkspaceSetup(AgentId),
@@ -151,6 +155,10 @@ pub enum CommitError {
     /// A driver's record changed meanwhile; gather again.
     #[error("a driver's record changed meanwhile")]
     StateConflict,
+    /// It breaks a rule of the stored data that its `expect` should have named: a defect, which repeating does not mend.
+    /// Nothing was committed.
+    #[error("the change contradicts what is stored")]
+    Refused,
     /// The database does not answer or has no space; nothing was committed.
     #[error("the database is unavailable")]
     Unavailable,

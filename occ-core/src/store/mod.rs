@@ -8,6 +8,8 @@
 
 mod change;
 mod record;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use record::{

@@ -33,6 +33,13 @@ pub struct LastAttempt {
     pub failed_stops: u32,
 }
 
+impl LastAttempt {
+    /// Whether this says the same as the attempt before: no new evidence then, and the first moment stays.
+    pub fn repeats(&self, before: &Self) -> bool {
+        self.code == before.code && self.refusal == before.refusal
+    }
+}
+
 /// A claimed piece of work. Consumed by the settlement that publishes its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {

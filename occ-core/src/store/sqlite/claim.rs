@@ -1,0 +1,130 @@
+//! Taking up work, and keeping it (spec/engine 4).
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::TryStreamExt as _;
+use sqlx::SqliteConnection;
+use uuid::Uuid;
+
+use super::{column::Columns, connection::Connections, fault::Fault, now, read, work_row::WorkRow};
+use crate::{
+    store::StoreResult,
+    time::Timestamp,
+    work::{Claim, ClaimToken, Lease},
+};
+
+/// Queued work of a free lane, the oldest first. `work_queued` holds it in this order, and nothing that is finished.
+macro_rules! free {
+    ($select:literal) => {
+        concat!(
+            "SELECT ",
+            $select,
+            " FROM work w INDEXED BY work_queued WHERE w.state = 'queued'
+            AND NOT EXISTS (SELECT 1 FROM work c WHERE c.lane = w.lane AND c.state = 'claimed')"
+        )
+    };
+}
+
+/// Whether anything can be claimed. A look, not a write: an idle worker takes no lock.
+pub(super) async fn is_due(db: &mut SqliteConnection, lease: Lease) -> Result<bool, Fault> {
+    let query = concat!(
+        "SELECT EXISTS (",
+        free!("1"),
+        " AND w.available_at <= ",
+        now!(),
+        " AND w.attempts < ?1 + w.extra_attempts)"
+    );
+    Ok(sqlx::query_scalar(query)
+        .bind(i64::from(lease.max_attempts))
+        .fetch_one(db)
+        .await?)
+}
+
+pub(super) async fn claim(connections: &Connections, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
+    let mut transaction = connections.begin().await?;
+    let taken = take(&mut transaction, limit, lease).await;
+    Ok(transaction.end(taken).await?)
+}
+
+async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<Vec<Claim>, Fault> {
+    let now = read::now(db).await?;
+    let due = due(db, now, limit, lease).await?;
+    let mut claims = Vec::with_capacity(due.len());
+    for work in due {
+        let token = ClaimToken(Uuid::new_v4());
+        let query = "UPDATE work SET state = 'claimed', attempts = attempts + 1, claim_token = ?, claimed_at = ?,
+                lease_expires_at = ?
+            WHERE key = ? AND state = 'queued'";
+        sqlx::query(query)
+            .bind(token.0.to_string())
+            .bind(now.as_millis())
+            .bind(now.plus(lease.duration).as_millis())
+            .bind(&work.key)
+            .execute(&mut *db)
+            .await?;
+        claims.push(Claim {
+            token,
+            target: work.target,
+            actor: work.actor,
+            attempt: work.attempts + 1,
+            created_at: work.created_at,
+            claimed_at: now,
+            last_attempt: work.last_attempt,
+        });
+    }
+    Ok(claims)
+}
+
+/// The oldest due work, one a lane; reads no further than it must.
+async fn due(db: &mut SqliteConnection, now: Timestamp, limit: usize, lease: Lease) -> Result<Vec<WorkRow>, Fault> {
+    let query = concat!(
+        free!("w.*"),
+        " AND w.available_at <= ? AND w.attempts < ? + w.extra_attempts
+        ORDER BY w.available_at, w.created_at, w.key"
+    );
+    let mut rows = sqlx::query(query)
+        .bind(now.as_millis())
+        .bind(i64::from(lease.max_attempts))
+        .fetch(db);
+    let (mut due, mut lanes) = (Vec::new(), BTreeSet::new());
+    while due.len() < limit
+        && let Some(row) = rows.try_next().await?
+    {
+        let work = WorkRow::of(&row)?;
+        if lanes.insert(work.target.lane()) {
+            due.push(work);
+        }
+    }
+    Ok(due)
+}
+
+pub(super) async fn renew(connections: &Connections, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
+    let mut transaction = connections.begin().await?;
+    let renewed = extend(&mut transaction, token, lease).await;
+    Ok(transaction.end(renewed).await?)
+}
+
+async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> Result<bool, Fault> {
+    let now = read::now(db).await?;
+    let query =
+        "UPDATE work SET lease_expires_at = ? WHERE claim_token = ? AND state = 'claimed' AND lease_expires_at > ?";
+    let query = sqlx::query(query)
+        .bind(now.plus(lease.duration).as_millis())
+        .bind(token.0.to_string());
+    Ok(query.bind(now.as_millis()).execute(db).await?.rows_affected() == 1)
+}
+
+/// How long until queued work of a free lane becomes due.
+pub(super) async fn next_due(db: &mut SqliteConnection) -> Result<Option<Duration>, Fault> {
+    let query = concat!(
+        "SELECT max(0, available_at - ",
+        now!(),
+        ") AS wait FROM (",
+        free!("w.available_at"),
+        "
+        ORDER BY w.available_at LIMIT 1)"
+    );
+    let row = sqlx::query(query).fetch_optional(db).await?;
+    row.map(|row| Ok(Duration::from_millis(Columns { row: &row, of: "work" }.number("wait")?)))
+        .transpose()
+}

@@ -1,0 +1,73 @@
+//! New work, and failed work once more (spec/engine 4).
+
+use sqlx::SqliteConnection;
+
+use super::{expect, fault::Refused, work_row::TargetColumns};
+use crate::{
+    store::Expect,
+    time::Timestamp,
+    work::{NewWork, Target},
+};
+
+/// Queues work, due at once. Enqueued twice for the same actor, it is the work that exists, whatever became of it.
+pub(super) async fn enqueue(db: &mut SqliteConnection, now: Timestamp, work: &NewWork) -> Result<(), Refused> {
+    let key = work.target.key();
+    if !insert(db, now, now, work).await? {
+        let same = Expect::WorkActor(key, work.actor.clone());
+        if !expect::holds(db, now, &same).await? {
+            return Err(Refused::conflict(same));
+        }
+    }
+    Ok(())
+}
+
+/// Queues work that becomes due later; `false` when work of its key exists.
+pub(super) async fn insert(
+    db: &mut SqliteConnection,
+    now: Timestamp,
+    available_at: Timestamp,
+    work: &NewWork,
+) -> Result<bool, Refused> {
+    let columns = TargetColumns::of(&work.target);
+    let query = "INSERT INTO work (key, kind, namespace_id, agent_id, revision_id, operation, bucket, lane, actor,
+            state, available_at, attempts, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, 0, ?) ON CONFLICT (key) DO NOTHING";
+    let inserted = sqlx::query(query)
+        .bind(work.target.key())
+        .bind(columns.kind)
+        .bind(work.target.namespace().to_string())
+        .bind(columns.agent)
+        .bind(columns.revision)
+        .bind(columns.operation)
+        .bind(columns.bucket.map(super::column::number).transpose()?)
+        .bind(work.target.lane().to_string())
+        .bind(work.actor.as_str())
+        .bind(available_at.as_millis())
+        .bind(now.as_millis())
+        .execute(db)
+        .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+/// Queues failed work again. It keeps its age: the deadline of the first request still applies.
+pub(super) async fn requeue(db: &mut SqliteConnection, now: Timestamp, work: &NewWork) -> Result<(), Refused> {
+    let key = work.target.key();
+    let failed = Expect::WorkFailed(key.clone());
+    // How a deployment or a stop ended is never rewritten: those are repeated as new work.
+    let repeatable = !matches!(
+        work.target,
+        Target::Revision { .. } | Target::Maintenance { .. } | Target::AgentStopped { .. }
+    );
+    let query = "UPDATE work SET state = 'queued', actor = ?, available_at = ?, attempts = 0, extra_attempts = 0,
+            last_attempt = NULL, code = NULL, result = NULL, completed_at = NULL
+        WHERE key = ? AND state = 'failed'";
+    let query = sqlx::query(query)
+        .bind(work.actor.as_str())
+        .bind(now.as_millis())
+        .bind(key);
+    if repeatable && query.execute(db).await?.rows_affected() == 1 {
+        Ok(())
+    } else {
+        Err(Refused::conflict(failed))
+    }
+}

@@ -1,0 +1,261 @@
+//! The embedded store: one SQLite file in write-ahead mode, `synchronous=FULL` (docs/adr/0005).
+//!
+//! One connection writes, a few read. A second process may open the same file: the database's own lock then serialises the
+//! writers, and each process hears only of its own work at once, of the other's at the next poll.
+
+mod claim;
+mod column;
+mod commit;
+mod connection;
+mod enqueue;
+mod expect;
+mod fault;
+mod open;
+mod policy;
+mod read;
+mod recover;
+mod remove;
+mod schema;
+mod settle;
+mod status;
+mod version;
+mod work_row;
+mod write;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+pub use open::OpenError;
+
+use self::connection::Connections;
+use crate::{
+    driver::Identity,
+    iam::{AccessBinding, Role},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    resource::{Installation, Secret},
+    store::{
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
+        RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+    },
+    time::Timestamp,
+    work::{Claim, ClaimToken, Lease, Target},
+};
+
+/// The database's present, in milliseconds: the only clock of the store.
+macro_rules! now {
+    () => {
+        "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER)"
+    };
+}
+pub(self) use now;
+
+/// A store in one SQLite file, or in memory. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    connections: Arc<Connections>,
+    arrived: Arc<Notify>,
+}
+
+impl SqliteStore {
+    /// Opens the database in this file, which is created (mode 0600) in an existing directory, and migrates it.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Ok(Self::over(open::file(path.as_ref()).await?))
+    }
+
+    /// A database of this process alone that is gone when its last clone is dropped.
+    pub async fn open_in_memory() -> Result<Self, OpenError> {
+        Ok(Self::over(open::memory().await?))
+    }
+
+    fn over(connections: Connections) -> Self {
+        Self {
+            connections: Arc::new(connections),
+            arrived: Arc::default(),
+        }
+    }
+
+    /// Waits for the running write, moves everything into the main file and closes it. Later calls find the store unavailable.
+    pub async fn close(&self) {
+        self.connections.close().await;
+    }
+
+    /// Somebody may be waiting now, or come in a moment.
+    fn wake(&self) {
+        self.arrived.notify_waiters();
+        self.arrived.notify_one();
+    }
+}
+
+/// Runs a write to its end although its caller may be gone: a transaction that is half done would block the next one.
+async fn detached<T: Send + 'static>(write: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    use tracing::Instrument as _;
+    tokio::spawn(write.in_current_span()).await.ok()
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn now(&self) -> StoreResult<Timestamp> {
+        Ok(read::now(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn installation(&self) -> StoreResult<Option<Installation>> {
+        Ok(read::installation(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>> {
+        Ok(read::namespace(&mut *self.connections.read().await?, id).await?)
+    }
+
+    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
+        Ok(read::namespaces(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
+        Ok(read::namespace_contents(&mut *self.connections.read().await?, id, limit).await?)
+    }
+
+    async fn configuration(
+        &self,
+        namespace: NamespaceId,
+        id: ConfigurationId,
+    ) -> StoreResult<Option<ConfigurationRow>> {
+        Ok(read::configuration(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
+        Ok(read::configurations(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
+        Ok(read::secret(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
+        Ok(read::secrets(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
+        let mut snapshot = self.connections.snapshot().await?;
+        let consumers = read::secret_consumers(&mut snapshot, namespace, id).await?;
+        snapshot.end().await?;
+        Ok(consumers)
+    }
+
+    async fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>> {
+        Ok(read::configuration_consumers(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>> {
+        Ok(read::agent(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>> {
+        Ok(read::agents(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<RevisionRow>> {
+        Ok(version::revision(&mut *self.connections.read().await?, namespace, agent, id).await?)
+    }
+
+    async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
+        Ok(version::revisions(&mut *self.connections.read().await?, namespace, agent).await?)
+    }
+
+    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
+        let mut snapshot = self.connections.snapshot().await?;
+        let read = version::deploy_read(&mut snapshot, namespace, agent).await?;
+        snapshot.end().await?;
+        Ok(read)
+    }
+
+    async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
+        let mut snapshot = self.connections.snapshot().await?;
+        let read = version::pass_read(&mut snapshot, target).await?;
+        snapshot.end().await?;
+        Ok(read)
+    }
+
+    async fn deployment(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        revision: RevisionId,
+    ) -> StoreResult<Option<DeploymentRow>> {
+        Ok(status::deployment(&mut *self.connections.read().await?, namespace, agent, revision).await?)
+    }
+
+    async fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>> {
+        Ok(status::work_state(&mut *self.connections.read().await?, key).await?)
+    }
+
+    async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>> {
+        Ok(policy::service_key(&mut *self.connections.read().await?, id).await?)
+    }
+
+    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
+        Ok(policy::roles(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
+        Ok(policy::access_bindings(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {
+        Ok(policy::service_principals(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>> {
+        Ok(version::owner(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        let store = self.clone();
+        detached(async move { commit::commit(&store, change).await })
+            .await
+            .unwrap_or(Err(CommitError::UnknownOutcome))
+    }
+
+    async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
+        if limit == 0 || !claim::is_due(&mut *self.connections.read().await?, lease).await? {
+            return Ok(Vec::new());
+        }
+        let store = self.clone();
+        detached(async move { claim::claim(&store.connections, limit, lease).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))
+    }
+
+    async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
+        let store = self.clone();
+        detached(async move { claim::renew(&store.connections, token, lease).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))
+    }
+
+    async fn recover(&self, lease: Lease) -> StoreResult<usize> {
+        if !recover::is_due(&mut *self.connections.read().await?, lease).await? {
+            return Ok(0);
+        }
+        let store = self.clone();
+        let recovered = detached(async move { recover::recover(&store.connections, lease).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))?;
+        self.wake();
+        Ok(recovered)
+    }
+
+    async fn next_due(&self) -> StoreResult<Option<Duration>> {
+        Ok(claim::next_due(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn work_arrived(&self) {
+        self.arrived.notified().await;
+    }
+}

@@ -1,0 +1,294 @@
+//! Reads of resources.
+
+use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+
+use super::{column::Columns, fault::Fault, now};
+use crate::{
+    id::{AgentId, ConfigurationId, NamespaceId, SecretId},
+    resource::{Agent, Installation, Namespace, NamespaceStatus, Secret},
+    store::{AgentRow, ConfigurationRow, Consumers, NamespaceRow},
+    time::Timestamp,
+};
+
+pub(super) async fn now(db: &mut SqliteConnection) -> Result<Timestamp, Fault> {
+    let row = sqlx::query(concat!("SELECT ", now!())).fetch_one(db).await?;
+    Ok(Timestamp::from_millis(row.try_get(0)?))
+}
+
+pub(super) async fn installation(db: &mut SqliteConnection) -> Result<Option<Installation>, Fault> {
+    let row = sqlx::query("SELECT id, name, created_at FROM installation")
+        .fetch_optional(db)
+        .await?;
+    row.map(|row| {
+        let row = Columns {
+            row: &row,
+            of: "Installation",
+        };
+        Ok(Installation {
+            id: row.parsed("id")?,
+            name: row.parsed("name")?,
+            created_at: row.moment("created_at")?,
+        })
+    })
+    .transpose()
+}
+
+fn namespace_row(row: &SqliteRow) -> Result<NamespaceRow, Fault> {
+    let row = Columns { row, of: "Namespace" };
+    let status: NamespaceStatus = row.word("status")?;
+    let namespace = Namespace {
+        id: row.parsed("id")?,
+        name: row.parsed("name")?,
+        existing_namespace: row.optional_text("existing_namespace")?,
+        status,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(NamespaceRow {
+        namespace,
+        version: row.number("version")?,
+        deletion_actor: row.optional_parsed("deletion_actor")?,
+    })
+}
+
+pub(super) async fn namespace(db: &mut SqliteConnection, id: NamespaceId) -> Result<Option<NamespaceRow>, Fault> {
+    let query = "SELECT * FROM namespaces WHERE id = ? AND status <> 'deleted'";
+    let row = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await?;
+    row.as_ref().map(namespace_row).transpose()
+}
+
+pub(super) async fn namespaces(db: &mut SqliteConnection) -> Result<Vec<NamespaceRow>, Fault> {
+    let query = "SELECT * FROM namespaces WHERE status <> 'deleted' ORDER BY created_at, id";
+    sqlx::query(query)
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(namespace_row)
+        .collect()
+}
+
+pub(super) async fn namespace_contents(
+    db: &mut SqliteConnection,
+    id: NamespaceId,
+    limit: u32,
+) -> Result<Vec<(&'static str, String)>, Fault> {
+    let query = "SELECT 'agent' AS kind, id FROM agents WHERE namespace_id = ?1
+        UNION ALL SELECT 'configuration', id FROM configurations WHERE namespace_id = ?1
+        UNION ALL SELECT 'secret', id FROM secrets WHERE namespace_id = ?1
+        LIMIT ?2";
+    let rows = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(i64::from(limit))
+        .fetch_all(db)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns { row, of: "resource" };
+            let kind = match row.text("kind")?.as_str() {
+                "agent" => "agent",
+                "configuration" => "configuration",
+                _ => "secret",
+            };
+            Ok((kind, row.text("id")?))
+        })
+        .collect()
+}
+
+fn configuration_row(row: &SqliteRow) -> Result<ConfigurationRow, Fault> {
+    let row = Columns {
+        row,
+        of: "Configuration",
+    };
+    Ok(ConfigurationRow {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        kind: row.word("kind")?,
+        generation: row.number("generation")?,
+        secret_bindings: row.json("secret_bindings")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+pub(super) async fn configuration(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: ConfigurationId,
+) -> Result<Option<ConfigurationRow>, Fault> {
+    let query = "SELECT * FROM configurations WHERE id = ? AND namespace_id = ?";
+    let row = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_optional(db)
+        .await?;
+    row.as_ref().map(configuration_row).transpose()
+}
+
+pub(super) async fn configurations(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+) -> Result<Vec<ConfigurationRow>, Fault> {
+    let query = "SELECT * FROM configurations WHERE namespace_id = ? ORDER BY created_at, id";
+    sqlx::query(query)
+        .bind(namespace.to_string())
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(configuration_row)
+        .collect()
+}
+
+pub(super) fn secret_row(row: &SqliteRow) -> Result<Secret, Fault> {
+    let row = Columns { row, of: "Secret" };
+    Ok(Secret {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        name: row.parsed("name")?,
+        driver_id: row.text("driver_id")?,
+        backend_ref: row.json("backend_ref")?,
+        version: row.number("version")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+pub(super) async fn secret(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: SecretId,
+) -> Result<Option<Secret>, Fault> {
+    let query = "SELECT * FROM secrets WHERE id = ? AND namespace_id = ?";
+    let row = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_optional(db)
+        .await?;
+    row.as_ref().map(secret_row).transpose()
+}
+
+pub(super) async fn secrets(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<Secret>, Fault> {
+    let query = "SELECT * FROM secrets WHERE namespace_id = ? ORDER BY created_at, id";
+    sqlx::query(query)
+        .bind(namespace.to_string())
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(secret_row)
+        .collect()
+}
+
+/// Agents whose draft, or whose selected or pending version, names the Secret `?1`. Looks at no finished version.
+macro_rules! agents_of_secret {
+    () => {
+        "SELECT a.id, a.namespace_id FROM agents a
+        WHERE a.namespace_id = (SELECT namespace_id FROM secrets WHERE id = ?1) AND (
+            a.secret_id = ?1
+            OR EXISTS (SELECT 1 FROM revision_secrets s WHERE s.revision_id = a.active_revision_id AND s.secret_id = ?1)
+            OR EXISTS (
+                SELECT 1 FROM work w JOIN revision_secrets s ON s.revision_id = w.revision_id AND s.secret_id = ?1
+                WHERE w.lane = a.id AND w.state IN ('queued', 'claimed')
+            )
+        )"
+    };
+}
+pub(super) use agents_of_secret;
+
+pub(super) async fn secret_consumers(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: SecretId,
+) -> Result<Consumers, Fault> {
+    let query = concat!(
+        "SELECT id FROM (",
+        agents_of_secret!(),
+        " ) WHERE namespace_id = ?2 ORDER BY id"
+    );
+    let agents = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_all(&mut *db)
+        .await?;
+    let query = "SELECT c.id FROM configuration_secrets s JOIN configurations c ON c.id = s.configuration_id
+        WHERE s.secret_id = ? AND c.namespace_id = ? ORDER BY c.id";
+    let configurations = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_all(db)
+        .await?;
+    Ok(Consumers {
+        agents: agents
+            .iter()
+            .map(|row| Columns { row, of: "Agent" }.parsed("id"))
+            .collect::<Result<_, _>>()?,
+        configurations: configurations
+            .iter()
+            .map(|row| {
+                Columns {
+                    row,
+                    of: "Configuration",
+                }
+                .parsed("id")
+            })
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+pub(super) async fn configuration_consumers(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: ConfigurationId,
+) -> Result<Vec<AgentId>, Fault> {
+    let query = "SELECT id FROM agents WHERE configuration_id = ? AND namespace_id = ? ORDER BY created_at, id";
+    let rows = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_all(db)
+        .await?;
+    rows.iter()
+        .map(|row| Columns { row, of: "Agent" }.parsed("id"))
+        .collect()
+}
+
+fn agent_row(row: &SqliteRow) -> Result<AgentRow, Fault> {
+    let row = Columns { row, of: "Agent" };
+    let agent = Agent {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        name: row.parsed("name")?,
+        service_principal_id: row.parsed("service_principal_id")?,
+        configuration_id: row.parsed("configuration_id")?,
+        backend_id: row.optional_parsed("backend_id")?,
+        harness_auth: row.optional_json("harness_auth")?,
+        execution_mode: row.word("execution_mode")?,
+        desired_runtime_state: row.word("desired")?,
+        active_revision_id: row.optional_parsed("active_revision_id")?,
+        status: row.word("status")?,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(AgentRow {
+        agent,
+        version: row.number("version")?,
+    })
+}
+
+pub(super) async fn agent(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: AgentId,
+) -> Result<Option<AgentRow>, Fault> {
+    let query = "SELECT * FROM agents WHERE id = ? AND namespace_id = ?";
+    let row = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_optional(db)
+        .await?;
+    row.as_ref().map(agent_row).transpose()
+}
+
+pub(super) async fn agents(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<AgentRow>, Fault> {
+    let query = "SELECT * FROM agents WHERE namespace_id = ? ORDER BY created_at, id";
+    sqlx::query(query)
+        .bind(namespace.to_string())
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(agent_row)
+        .collect()
+}

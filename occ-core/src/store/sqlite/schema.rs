@@ -1,0 +1,97 @@
+//! The schema and its versions.
+
+use sqlx::{Row as _, SqliteConnection};
+
+use super::now;
+
+/// Each brings the schema from the version before to its own; the first makes version 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+
+/// The version that this program writes.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// In the header of the file: `OCC1`. Tells our databases from those of other programs.
+const APPLICATION_ID: i64 = 0x4f43_4331;
+
+/// Whose database a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nobody's yet.
+    Empty,
+    /// Ours, of this version.
+    Version(i64),
+    /// Another program's.
+    Foreign,
+}
+
+/// Looks without changing anything.
+pub(super) async fn look(connection: &mut SqliteConnection) -> Result<Found, sqlx::Error> {
+    let application: i64 = sqlx::query("PRAGMA application_id")
+        .fetch_one(&mut *connection)
+        .await?
+        .try_get(0)?;
+    if application == APPLICATION_ID {
+        let row = sqlx::query("SELECT max(version) FROM schema_version")
+            .fetch_one(connection)
+            .await?;
+        return Ok(Found::Version(row.try_get::<Option<i64>, _>(0)?.unwrap_or(0)));
+    }
+    let tables: i64 = sqlx::query("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(connection)
+        .await?
+        .try_get(0)?;
+    Ok(if application == 0 && tables == 0 {
+        Found::Empty
+    } else {
+        Found::Foreign
+    })
+}
+
+/// Applies what is missing, in one transaction. Another process may be doing the same: whoever comes second finds it done.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    if look(connection).await? == Found::Version(VERSION) {
+        return Ok(());
+    }
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    match steps(connection).await {
+        Ok(()) => sqlx::query("COMMIT").execute(connection).await.map(drop),
+        Err(error) => {
+            // Fails when SQLite has undone the transaction already.
+            let _ = sqlx::query("ROLLBACK").execute(connection).await;
+            Err(error)
+        }
+    }
+}
+
+async fn steps(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let from = match look(connection).await? {
+        Found::Version(version) => version,
+        Found::Empty | Found::Foreign => {
+            let start = "PRAGMA application_id = 1329808177;
+                CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT;";
+            sqlx::raw_sql(start).execute(&mut *connection).await?;
+            0
+        }
+    };
+    for (migration, version) in MIGRATIONS.iter().zip(1_i64..).filter(|(_, version)| *version > from) {
+        sqlx::raw_sql(*migration).execute(&mut *connection).await?;
+        let record = concat!(
+            "INSERT INTO schema_version (version, applied_at) VALUES (?, ",
+            now!(),
+            ")"
+        );
+        sqlx::query(record).bind(version).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::APPLICATION_ID;
+
+    #[test]
+    fn the_header_spells_our_name() {
+        assert_eq!(APPLICATION_ID, 1_329_808_177);
+        assert_eq!(APPLICATION_ID.to_be_bytes()[4..], *b"OCC1");
+    }
+}

@@ -1,0 +1,233 @@
+//! Reads of versions, and the two reads that admission and a pass make of one moment.
+
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use super::{column::Columns, fault::Fault, read, status};
+use crate::{
+    id::{AgentId, NamespaceId, RevisionId},
+    resource::{AgentRevision, HarnessAuth, Secret, Snapshot, WorkspaceSetup},
+    store::{AgentRow, ConfigurationRow, DeployRead, PassRead, RevisionRow, WorkState},
+    work::Target,
+};
+
+fn revision_row(row: &SqliteRow) -> Result<RevisionRow, Fault> {
+    let row = Columns {
+        row,
+        of: "AgentRevision",
+    };
+    let snapshot: Snapshot = serde_json::from_slice(&row.bytes("snapshot")?).map_err(|_| row.corrupt())?;
+    let revision = AgentRevision {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        agent_id: row.parsed("agent_id")?,
+        revision: row.number("number")?,
+        snapshot,
+        digest: row.text("digest")?,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(RevisionRow {
+        revision,
+        live: row.flag("live")?,
+    })
+}
+
+pub(super) async fn revision(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+    id: RevisionId,
+) -> Result<Option<RevisionRow>, Fault> {
+    let query = "SELECT * FROM revisions WHERE id = ? AND agent_id = ? AND namespace_id = ?";
+    let query = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(agent.to_string())
+        .bind(namespace.to_string());
+    query.fetch_optional(db).await?.as_ref().map(revision_row).transpose()
+}
+
+pub(super) async fn owner(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: RevisionId,
+) -> Result<Option<AgentId>, Fault> {
+    let query = "SELECT agent_id FROM revisions WHERE id = ? AND namespace_id = ?";
+    let row = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
+        .fetch_optional(db)
+        .await?;
+    row.map(|row| {
+        Columns {
+            row: &row,
+            of: "AgentRevision",
+        }
+        .parsed("agent_id")
+    })
+    .transpose()
+}
+
+pub(super) async fn revisions(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+) -> Result<Vec<RevisionRow>, Fault> {
+    let query = "SELECT * FROM revisions WHERE agent_id = ? AND namespace_id = ? ORDER BY number";
+    let query = sqlx::query(query).bind(agent.to_string()).bind(namespace.to_string());
+    query.fetch_all(db).await?.iter().map(revision_row).collect()
+}
+
+/// Versions that Compute may still hold something of. Reads only the index of live versions, whatever the history.
+async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionRow>, Fault> {
+    let query = "SELECT * FROM revisions WHERE agent_id = ? AND live = 1 ORDER BY number";
+    sqlx::query(query)
+        .bind(agent.to_string())
+        .fetch_all(db)
+        .await?
+        .iter()
+        .map(revision_row)
+        .collect()
+}
+
+/// How many versions an Agent has: they are numbered without gaps, so the newest number says it at once.
+pub(super) async fn count(db: &mut SqliteConnection, agent: AgentId) -> Result<u64, Fault> {
+    let query = "SELECT coalesce(max(number), 0) AS number FROM revisions WHERE agent_id = ?";
+    let row = sqlx::query(query).bind(agent.to_string()).fetch_one(db).await?;
+    Columns {
+        row: &row,
+        of: "AgentRevision",
+    }
+    .number("number")
+}
+
+pub(super) async fn deploy_read(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+) -> Result<DeployRead, Fault> {
+    let now = read::now(db).await?;
+    let namespace_row = read::namespace(db, namespace).await?;
+    let agent_row = read::agent(db, namespace, agent).await?;
+    let configuration = match &agent_row {
+        Some(row) => read::configuration(db, namespace, row.agent.configuration_id).await?,
+        None => None,
+    };
+    let secrets = secrets_of_draft(db, namespace, agent_row.as_ref(), configuration.as_ref()).await?;
+    let revisions = count(db, agent).await?;
+    Ok(DeployRead {
+        now,
+        namespace: namespace_row,
+        agent: agent_row,
+        configuration,
+        secrets,
+        revisions,
+    })
+}
+
+async fn secrets_of_draft(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: Option<&AgentRow>,
+    configuration: Option<&ConfigurationRow>,
+) -> Result<Vec<Secret>, Fault> {
+    let harness = agent
+        .and_then(|row| row.agent.harness_auth.as_ref())
+        .and_then(HarnessAuth::secret);
+    let bound = configuration
+        .iter()
+        .flat_map(|row| row.secret_bindings.values())
+        .map(|binding| binding.source.id);
+    let mut ids: Vec<_> = harness.into_iter().map(|(_, id)| id).chain(bound).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut secrets = Vec::with_capacity(ids.len());
+    for id in ids {
+        secrets.extend(read::secret(db, namespace, id).await?);
+    }
+    Ok(secrets)
+}
+
+pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Result<PassRead, Fault> {
+    let namespace_id = target.namespace();
+    let mut pass = PassRead {
+        now: read::now(db).await?,
+        namespace: read::namespace(db, namespace_id).await?,
+        agent: None,
+        revision: None,
+        active: None,
+        live: Vec::new(),
+        setup: None,
+        secrets: Vec::new(),
+        deployment: None,
+    };
+    let Some(agent) = target.agent() else { return Ok(pass) };
+    pass.agent = read::agent(db, namespace_id, agent).await?;
+    if let Some(active) = pass.agent.as_ref().and_then(|row| row.agent.active_revision_id) {
+        pass.active = revision(db, namespace_id, agent, active).await?;
+    }
+    pass.live = live(db, agent).await?;
+    pass.setup = setup(db, agent).await?;
+    if let Some(id) = target.revision() {
+        pass.revision = revision(db, namespace_id, agent, id).await?;
+        let query = "SELECT s.* FROM revision_secrets r JOIN secrets s ON s.id = r.secret_id
+            WHERE r.revision_id = ? AND s.namespace_id = ? ORDER BY s.id";
+        let query = sqlx::query(query).bind(id.to_string()).bind(namespace_id.to_string());
+        pass.secrets = query
+            .fetch_all(&mut *db)
+            .await?
+            .iter()
+            .map(read::secret_row)
+            .collect::<Result<_, _>>()?;
+        let deployment = Target::Revision {
+            namespace: namespace_id,
+            agent,
+            revision: id,
+        };
+        let state = status::work_state(db, &deployment.key()).await?;
+        pass.deployment = state.filter(|state| matches!(state, WorkState::Succeeded { .. } | WorkState::Failed { .. }));
+    }
+    Ok(pass)
+}
+
+async fn setup(db: &mut SqliteConnection, agent: AgentId) -> Result<Option<WorkspaceSetup>, Fault> {
+    let query = "SELECT id, defaults_id, files FROM workspace_setups WHERE agent_id = ?";
+    let Some(row) = sqlx::query(query).bind(agent.to_string()).fetch_optional(db).await? else {
+        return Ok(None);
+    };
+    let row = Columns {
+        row: &row,
+        of: "workspace setup",
+    };
+    Ok(Some(WorkspaceSetup {
+        id: row.parsed("id")?,
+        defaults_id: row.optional_text("defaults_id")?,
+        files: row.optional_json("files")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row as _;
+
+    use super::*;
+    use crate::store::sqlite::SqliteStore;
+
+    async fn plan(query: &'static str) -> String {
+        let store = SqliteStore::open_in_memory().await.expect("a database in memory opens");
+        let mut db = store.connections.read().await.expect("it can be read");
+        let rows = sqlx::query(query)
+            .fetch_all(&mut *db)
+            .await
+            .expect("the plan is readable");
+        rows.iter()
+            .map(|row| row.get::<String, _>("detail"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[tokio::test]
+    async fn live_versions_are_found_without_the_history() {
+        let plan =
+            plan("EXPLAIN QUERY PLAN SELECT * FROM revisions WHERE agent_id = ? AND live = 1 ORDER BY number").await;
+        assert!(plan.contains("revisions_live") && !plan.contains("SCAN"), "{plan}");
+    }
+}
