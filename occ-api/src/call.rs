@@ -1,0 +1,185 @@
+//! One request on its way through the checks that every route shares, in their order (spec/engine 2.3).
+
+use std::{str::FromStr, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, MatchedPath, RawPathParams, Request},
+    http::{HeaderMap, header, request::Parts},
+};
+use occ_core::{
+    admission::{DetailCode, Refusal},
+    control::{Caller, ControlPlane},
+    id::{InvalidId, RequestId},
+    reason::ApiCode,
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Api,
+    policy::{self, BodyPolicy},
+    reject::Rejected,
+    strict_json,
+};
+
+/// How long a caller may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An authenticated request with its body.
+pub(crate) struct Call {
+    pub plane: ControlPlane,
+    pub caller: Caller,
+    path: Vec<(String, String)>,
+    query: Option<String>,
+    body: Bytes,
+}
+
+impl FromRequest<Api> for Call {
+    type Rejection = Rejected;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Rejected> {
+        use axum::extract::FromRequestParts as _;
+
+        let (mut parts, body) = request.into_parts();
+        let id = parts
+            .extensions
+            .get::<RequestId>()
+            .copied()
+            .unwrap_or_else(RequestId::random);
+        let body = checked_body(&parts, body).await?;
+        let caller = api.plane.authenticate(key(&parts.headers)?, id).await?;
+        // Percent-encoding that is not UTF-8 names nothing.
+        let params = RawPathParams::from_request_parts(&mut parts, &())
+            .await
+            .map_err(|_| Refusal::not_found())?;
+        let path = params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let query = parts.uri.query().map(str::to_owned);
+        Ok(Self {
+            plane: api.plane.clone(),
+            caller,
+            path,
+            query,
+            body,
+        })
+    }
+}
+
+/// Step 2: the body's size and type, by the route.
+async fn checked_body(parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
+    let template = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let policy = policy::of(&parts.method, template);
+    let limit = match policy {
+        BodyPolicy::None => 64 * 1024,
+        BodyPolicy::Json(limit) => limit,
+    };
+    let declared = parts
+        .headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > limit as u64) {
+        return Err(Refusal::new(ApiCode::PayloadTooLarge));
+    }
+    let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit)).await;
+    let bytes = match read {
+        Err(_) => return Err(Refusal::invalid("The request body did not arrive in time.")),
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) => return Err(unreadable(&error)),
+    };
+    match policy {
+        BodyPolicy::None if bytes.is_empty() => Ok(bytes),
+        BodyPolicy::None => Err(Refusal::invalid("This request takes no body.")),
+        BodyPolicy::Json(_) if is_json(&parts.headers) => Ok(bytes),
+        BodyPolicy::Json(_) => Err(Refusal::new(ApiCode::UnsupportedMediaType)),
+    }
+}
+
+/// Too long, or broken off: only the first is the limit's doing.
+fn unreadable(error: &axum::Error) -> Refusal {
+    let mut source: Option<&dyn std::error::Error> = Some(error);
+    while let Some(cause) = source {
+        if cause.to_string().contains("length limit") {
+            return Refusal::new(ApiCode::PayloadTooLarge);
+        }
+        source = cause.source();
+    }
+    Refusal::invalid("The request body could not be read.")
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let mut parts = value.split(';').map(|part| part.trim().to_ascii_lowercase());
+    parts.next().as_deref() == Some("application/json") && parts.all(|part| part == "charset=utf-8" || part.is_empty())
+}
+
+/// Step 3: the one `x-api-key` header.
+fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let mut values = headers.get_all("x-api-key").iter();
+    match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
+        (Some(key), None) => Ok(key),
+        _ => Err(Refusal::new(ApiCode::Unauthenticated)),
+    }
+}
+
+impl Call {
+    /// An id in the path.
+    pub(crate) fn id<T: FromStr<Err = InvalidId>>(&self, name: &str) -> Result<T, Refusal> {
+        self.text(name).parse().map_err(|error: InvalidId| {
+            // Prefixes are static; the message names the parameter and what it starts with.
+            let message = match error.prefix {
+                "ns_" => "The Namespace id in the path must be ns_ and a lowercase UUID v4.",
+                "cfg_" => "The Configuration id in the path must be cfg_ and a lowercase UUID v4.",
+                "sec_" => "The Secret id in the path must be sec_ and a lowercase UUID v4.",
+                "agt_" => "The Agent id in the path must be agt_ and a lowercase UUID v4.",
+                "rev_" => "The version id in the path must be rev_ and a lowercase UUID v4.",
+                "key_" => "The service key id in the path must be key_ and a lowercase UUID v4.",
+                _ => "An id in the path has not its form.",
+            };
+            Refusal::invalid(message).at(&format!("/{name}"), DetailCode::InvalidFormat)
+        })
+    }
+
+    /// A text in the path.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.path
+            .iter()
+            .find(|(found, _)| found == name)
+            .map_or("", |(_, value)| value)
+    }
+
+    /// Queries are closed: none is taken.
+    pub(crate) fn no_query(&self) -> Result<(), Refusal> {
+        self.query(&[]).map(drop)
+    }
+
+    /// The query, of which only `known` names are taken, each once. Values are plain: nothing that is taken needs escaping.
+    pub(crate) fn query(&self, known: &[&str]) -> Result<Vec<(String, String)>, Refusal> {
+        let refused =
+            || Refusal::invalid("The query has a parameter that is not known here.").at("", DetailCode::UnknownField);
+        let mut found: Vec<(String, String)> = Vec::new();
+        for pair in self
+            .query
+            .as_deref()
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+        {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !known.contains(&name) || found.iter().any(|(seen, _)| seen == name) {
+                return Err(refused());
+            }
+            found.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(found)
+    }
+
+    /// The body as its type.
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        strict_json::read(&self.body)
+    }
+}

@@ -1,0 +1,172 @@
+//! The envelope of every response: `{data, meta}` or `{error, meta}`, and the same headers (spec/engine 2).
+
+use std::time::{Duration, Instant};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{MatchedPath, Request},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use occ_core::{
+    admission::{MESSAGE_MAX_CHARS, Refusal},
+    id::RequestId,
+    reason::ApiCode,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::reject::status;
+
+/// How long a request may take as a whole.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+/// How many requests are worked on at once; further ones wait.
+const CONCURRENCY: usize = 512;
+
+/// What a handler answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    /// A body with this status.
+    Data(StatusCode, Value),
+    /// 204.
+    Empty,
+    /// A refusal.
+    Refused(Refusal),
+}
+
+impl Reply {
+    /// 200 with `data`.
+    pub(crate) fn ok(data: impl Serialize) -> Result<Self, Refusal> {
+        Self::with(StatusCode::OK, data)
+    }
+
+    /// 201 with `data`.
+    pub(crate) fn created(data: impl Serialize) -> Result<Self, Refusal> {
+        Self::with(StatusCode::CREATED, data)
+    }
+
+    /// 202 with `data`.
+    pub(crate) fn accepted(data: impl Serialize) -> Result<Self, Refusal> {
+        Self::with(StatusCode::ACCEPTED, data)
+    }
+
+    fn with(status: StatusCode, data: impl Serialize) -> Result<Self, Refusal> {
+        let data = serde_json::to_value(data).map_err(|_| Refusal::new(ApiCode::InternalError))?;
+        Ok(Self::Data(status, data))
+    }
+}
+
+impl IntoResponse for Reply {
+    /// The reply travels as an extension; [`wrap`] writes it.
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::OK.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Puts every response of `router` into the envelope.
+pub(crate) fn wrap(router: Router) -> Router {
+    router
+        .layer(CatchPanicLayer::custom(|_| {
+            Reply::Refused(Refusal::new(ApiCode::InternalError)).into_response()
+        }))
+        .layer(tower::limit::GlobalConcurrencyLimitLayer::new(CONCURRENCY))
+        .layer(middleware::from_fn(envelope))
+}
+
+async fn envelope(mut request: Request, next: Next) -> Response {
+    let id = RequestId::random();
+    let started = Instant::now();
+    let method = request.method().clone();
+    request.extensions_mut().insert(id);
+    // Inside a nested router the template is found only by the routes below; the response carries it back.
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|path| path.as_str().to_owned());
+    let response = match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Reply::Refused(Refusal::unavailable("The request took too long.")).into_response(),
+    };
+    let response = write(response, id);
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let status = response.status().as_u16();
+    let route = route.as_deref().unwrap_or("-");
+    if status >= 500 {
+        tracing::warn!(request = %id, %method, route, status, elapsed_ms, "http.request");
+    } else if method != Method::GET {
+        tracing::info!(request = %id, %method, route, status, elapsed_ms, "http.request");
+    } else {
+        tracing::debug!(request = %id, %method, route, status, elapsed_ms, "http.request");
+    }
+    response
+}
+
+fn write(response: Response, id: RequestId) -> Response {
+    let (mut parts, _) = response.into_parts();
+    let reply = parts
+        .extensions
+        .remove::<Reply>()
+        .unwrap_or_else(|| Reply::Refused(Refusal::new(foreign(parts.status))));
+    let meta = json!({ "requestId": id });
+    let (status, body) = match reply {
+        Reply::Data(status, data) => (status, Some(json!({ "data": data, "meta": meta }))),
+        Reply::Empty => (StatusCode::NO_CONTENT, None),
+        Reply::Refused(refusal) => (
+            status(refusal.code()),
+            Some(json!({ "error": error(&refusal), "meta": meta })),
+        ),
+    };
+    let mut written = Response::new(
+        body.as_ref()
+            .map_or_else(Body::empty, |body| Body::from(body.to_string())),
+    );
+    *written.status_mut() = status;
+    let headers = written.headers_mut();
+    // 405 must say what is allowed; the router knows.
+    if let Some(allow) = parts.headers.remove(header::ALLOW) {
+        headers.insert(header::ALLOW, allow);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(HeaderName::from_static("x-request-id"), value);
+    }
+    if body.is_some() {
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json; charset=utf-8"),
+        );
+    }
+    written
+}
+
+/// The code of a response that no handler wrote.
+fn foreign(status: StatusCode) -> ApiCode {
+    match status {
+        StatusCode::NOT_FOUND => ApiCode::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => ApiCode::MethodNotAllowed,
+        StatusCode::PAYLOAD_TOO_LARGE => ApiCode::PayloadTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiCode::UnsupportedMediaType,
+        status if status.is_client_error() => ApiCode::InvalidRequest,
+        _ => ApiCode::InternalError,
+    }
+}
+
+fn error(refusal: &Refusal) -> Value {
+    let message: String = refusal
+        .message()
+        .chars()
+        .take(MESSAGE_MAX_CHARS)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    let mut error = json!({ "code": refusal.code(), "message": message });
+    if !refusal.details().is_empty() {
+        error["details"] = json!(refusal.details());
+    }
+    error
+}

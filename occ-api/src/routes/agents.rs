@@ -1,0 +1,107 @@
+//! Agents, their deployment, stop and deletion, and their gateway.
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use occ_core::control::{CreateAgent, UpdateAgent};
+
+use super::Handled;
+use crate::{Api, call::Call, envelope::Reply};
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/namespaces/{namespace}/agents", get(list).post(create))
+        .route(
+            "/namespaces/{namespace}/agents/{agent}",
+            get(read).patch(update).delete(delete),
+        )
+        .route("/namespaces/{namespace}/agents/{agent}/deploy", post(deploy))
+        .route("/namespaces/{namespace}/agents/{agent}/stop", post(stop))
+        .route("/namespaces/{namespace}/agents/{agent}/gateway", get(gateway))
+        .route(
+            "/namespaces/{namespace}/agents/{agent}/runtime-credentials",
+            get(credentials).post(provision_credentials),
+        )
+}
+
+async fn list(call: Call) -> Handled {
+    let namespace = call.id("namespace")?;
+    call.no_query()?;
+    Ok(Reply::ok(call.plane.agents(&call.caller, namespace).await?)?)
+}
+
+async fn create(call: Call) -> Handled {
+    let namespace = call.id("namespace")?;
+    call.no_query()?;
+    let input = call.body::<CreateAgent>()?;
+    Ok(Reply::created(
+        call.plane.create_agent(&call.caller, namespace, input).await?,
+    )?)
+}
+
+async fn read(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::ok(call.plane.agent(&call.caller, namespace, agent).await?)?)
+}
+
+async fn update(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    let input = call.body::<UpdateAgent>()?;
+    Ok(Reply::ok(
+        call.plane.update_agent(&call.caller, namespace, agent, input).await?,
+    )?)
+}
+
+async fn delete(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::accepted(
+        call.plane.delete_agent(&call.caller, namespace, agent).await?,
+    )?)
+}
+
+/// 202: the version is saved and its deployment queued; it says nothing about readiness (seed).
+async fn deploy(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::accepted(
+        call.plane.deploy_agent(&call.caller, namespace, agent).await?,
+    )?)
+}
+
+async fn stop(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::accepted(
+        call.plane.stop_agent(&call.caller, namespace, agent).await?,
+    )?)
+}
+
+async fn gateway(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::ok(
+        call.plane.gateway_endpoint(&call.caller, namespace, agent).await?,
+    )?)
+}
+
+async fn credentials(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::ok(
+        call.plane.runtime_credentials(&call.caller, namespace, agent).await?,
+    )?)
+}
+
+async fn provision_credentials(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    call.no_query()?;
+    Ok(Reply::ok(
+        call.plane
+            .provision_runtime_credentials(&call.caller, namespace, agent)
+            .await?,
+    )?)
+}

@@ -1,0 +1,26 @@
+//! Liveness and readiness; no key needed, nothing revealed.
+
+use axum::{Router, extract::State, routing::get};
+use occ_core::admission::Refusal;
+use serde_json::json;
+
+use super::Handled;
+use crate::{Api, envelope::Reply};
+
+pub(super) fn routes() -> Router<Api> {
+    Router::new().route("/healthz", get(live)).route("/readyz", get(ready))
+}
+
+async fn live() -> Handled {
+    Ok(Reply::ok(json!({ "live": true }))?)
+}
+
+/// Ready means that the store answers.
+async fn ready(State(api): State<Api>) -> Handled {
+    api.plane
+        .store()
+        .now()
+        .await
+        .map_err(|_| Refusal::unavailable("The database is unavailable."))?;
+    Ok(Reply::ok(json!({ "ready": true }))?)
+}
