@@ -28,6 +28,8 @@ pub enum Segment {
     Literal(String),
     /// The path of a program or package that the Compute's settings or image provide, such as `node`.
     Tool(String),
+    /// The directory that a tool's program lies in; for a package, where its other files are.
+    ToolDirectory(String),
     /// The path of a directory.
     Directory(Directory),
     /// The number of the named port.
@@ -76,6 +78,11 @@ impl Text {
                 Segment::Literal(text) => out.push_str(text),
                 Segment::Tool(name) => {
                     out.push_str(layout.tools.get(name).ok_or_else(|| Unresolved::Tool(name.clone()))?);
+                }
+                Segment::ToolDirectory(name) => {
+                    let program = layout.tools.get(name).ok_or_else(|| Unresolved::Tool(name.clone()))?;
+                    // A program without a directory is looked for in the current one.
+                    out.push_str(program.rsplit_once('/').map_or(".", |(directory, _)| directory));
                 }
                 Segment::Directory(directory) => {
                     out.push_str(
@@ -142,6 +149,11 @@ mod tests {
             Text::path(Directory::State, "a/b").resolve(&layout).as_deref(),
             Ok("/s/a/b")
         );
+        let beside = Text(vec![
+            Segment::ToolDirectory("node".to_owned()),
+            Segment::Literal("/docs".to_owned()),
+        ]);
+        assert_eq!(beside.resolve(&layout).as_deref(), Ok("/opt/docs"));
         assert_eq!(Text::port("gateway").resolve(&layout).as_deref(), Ok("8080"));
         assert_eq!(
             Text::tool("codex").resolve(&layout),
