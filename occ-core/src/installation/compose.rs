@@ -18,7 +18,10 @@ pub fn compose(
     for selection in file.selections() {
         let registration = registry.find(selection.kind, &selection.driver).map_err(|source| {
             let place = file.place(selection.path.key("driver"), selection.driver_at);
-            InstallationError::Unlinked { place, source }
+            InstallationError::Unlinked {
+                place,
+                source: Box::new(source),
+            }
         })?;
         let built = build(file, selection, registration, host)?;
         drivers = drivers.built(built).source(Source {

@@ -3,7 +3,7 @@
 use serde_saphyr::{
     Error, Options,
     budget::BudgetBreach,
-    options::{DuplicateKeyPolicy, MergeKeyPolicy},
+    options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy},
 };
 
 use super::{Path, Position, Problem, node::Node};
@@ -32,8 +32,9 @@ fn options() -> Options {
             max_anchors: 0,
             max_aliases: 0,
         },
-        // The scan finds them, with their path and the line of the first.
+        // The scan finds both, with their path.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         merge_keys: MergeKeyPolicy::Error,
         // YAML 1.2 throughout: `no` and `0755` and `1_000` are texts, so that nobody is surprised by what they were read as.
         strict_booleans: true,

@@ -30,7 +30,7 @@ pub enum InstallationError {
         /// Where it is selected.
         place: Place,
         /// What is linked.
-        source: RegistryError,
+        source: Box<RegistryError>,
     },
     /// The driver does not accept one of its settings.
     #[error("{place}: {expected}")]

@@ -119,7 +119,7 @@ impl InstallationFile {
         match std::str::from_utf8(&bytes) {
             Ok(text) => Self::parse(text, &origin),
             Err(error) => {
-                let line = bytes[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count() as u64 + 1;
+                let line = bytes[..error.valid_up_to()].split(|&b| b == b'\n').count() as u64;
                 Err(fail(Unreadable::NotUtf8 { line }))
             }
         }

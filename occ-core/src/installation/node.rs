@@ -24,6 +24,8 @@ pub(super) enum Content {
     Null,
     Bool(bool),
     Number(Number),
+    /// Infinite, or not a number; the scan refuses it.
+    NonFinite,
     Text(String),
     List(Vec<Node>),
     /// In the order of the file; repeated keys are still there.
@@ -58,7 +60,7 @@ impl Node {
         match self.content {
             Content::Null => "nothing",
             Content::Bool(_) => "a boolean",
-            Content::Number(_) => "a number",
+            Content::Number(_) | Content::NonFinite => "a number",
             Content::Text(_) => "a text",
             Content::List(_) => "a list",
             Content::Map(_) => "a mapping",
@@ -68,7 +70,7 @@ impl Node {
     /// The same without positions.
     pub(super) fn to_json(&self) -> Value {
         match &self.content {
-            Content::Null => Value::Null,
+            Content::Null | Content::NonFinite => Value::Null,
             Content::Bool(bool) => Value::Bool(*bool),
             Content::Number(number) => Value::Number(number.clone()),
             Content::Text(text) => Value::String(text.clone()),
@@ -162,10 +164,8 @@ impl<'de> Visitor<'de> for ContentVisitor {
         Ok(Content::Number(number.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Content, E> {
-        Number::from_f64(number)
-            .map(Content::Number)
-            .ok_or_else(|| E::custom("not a finite number"))
+    fn visit_f64<E>(self, number: f64) -> Result<Content, E> {
+        Ok(Number::from_f64(number).map_or(Content::NonFinite, Content::Number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Content, E> {

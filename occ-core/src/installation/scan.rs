@@ -46,12 +46,11 @@ fn node(node: &Node, path: &Path) -> Result<(), Fault> {
         })
     };
     match &node.content {
-        Content::Null | Content::Bool(_) => Ok(()),
         Content::Number(number) if is_safe(number) => Ok(()),
-        Content::Number(_) => fault(Problem::UnsafeNumber),
+        Content::Number(_) | Content::NonFinite => fault(Problem::UnsafeNumber),
         Content::Text(text) if text.contains('\0') => fault(Problem::Nul),
         Content::Text(text) if credential::is_one(text) => fault(Problem::Credential),
-        Content::Text(_) => Ok(()),
+        Content::Null | Content::Bool(_) | Content::Text(_) => Ok(()),
         Content::List(items) => items
             .iter()
             .enumerate()
@@ -95,7 +94,9 @@ fn map(entries: &[Entry], path: &Path) -> Result<(), Fault> {
 /// Whether a setting of such a name holds a credential.
 fn is_given(named: Named, value: &Node) -> bool {
     match (named, &value.content) {
-        (Named::No, _) | (_, Content::Null | Content::Bool(_)) | (Named::Several, Content::Number(_)) => false,
+        (Named::No, _)
+        | (_, Content::Null | Content::Bool(_) | Content::NonFinite)
+        | (Named::Several, Content::Number(_)) => false,
         (Named::One, Content::Number(_)) => true,
         (_, Content::Text(text)) => !credential::is_switch(text),
         (_, Content::List(items)) => items.iter().any(|item| is_given(named, item)),

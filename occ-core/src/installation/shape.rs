@@ -65,7 +65,7 @@ const DRIVERS: Keys = Keys {
 };
 const ENTRY: Keys = Keys {
     accepted: &["id", "driver", "configuration"],
-    unsupported: &["package"],
+    unsupported: &[],
     text: "id, driver, and optionally configuration",
 };
 
@@ -234,7 +234,7 @@ fn selection(kind: DriverKind, node: &Node, path: Path) -> Result<Selection, Fau
     let (driver, driver_path) = entry.get("driver")?;
     let settings = match entry.find("configuration") {
         Some((node, _)) if matches!(node.content, Content::Map(_)) => node.clone(),
-        Some((node, path)) => return Err(wrong_type(node, path, "a mapping; write {} for none")),
+        Some((node, path)) => return Err(wrong_type(node, path, "a mapping ({} for no settings)")),
         None => Node::empty(entry.at),
     };
     let name = |name: &str| {

@@ -176,7 +176,7 @@ mod tests {
         );
         assert_eq!(
             open_object(&schema_for!(AnythingMapped)).as_deref(),
-            Some("/properties/extra/additionalProperties")
+            Some("/properties/extra")
         );
     }
 
