@@ -55,8 +55,7 @@ impl ConfigurationLocal {
         expected: Option<u64>,
         record: &Record,
     ) -> EffectResult<()> {
-        cx.state()
-            .put(&self.owner, &id.to_string(), expected, record.encode()?)
+        cx.state().put(&self.owner, &id.to_string(), expected, record.encode()?)
     }
 }
 
@@ -113,12 +112,7 @@ impl ConfigurationDriver for ConfigurationLocal {
         }
     }
 
-    async fn delete(
-        &self,
-        cx: &OperationContext,
-        namespace: NamespaceId,
-        id: ConfigurationId,
-    ) -> EffectResult<()> {
+    async fn delete(&self, cx: &OperationContext, namespace: NamespaceId, id: ConfigurationId) -> EffectResult<()> {
         match self.find(cx, namespace, id).await? {
             Some((_, version)) => cx.state().delete(&self.owner, &id.to_string(), version),
             None => Ok(()),

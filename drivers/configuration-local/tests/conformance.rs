@@ -5,8 +5,7 @@ use std::sync::Arc;
 use occ_configuration_local::ConfigurationLocal;
 use occ_core::{
     driver::{
-        ConfigurationDriver, DriverKind, DriverState, EffectError, Fault, FaultKind, MemoryState,
-        OperationContext,
+        ConfigurationDriver, DriverKind, DriverState, EffectError, Fault, FaultKind, MemoryState, OperationContext,
     },
     iam::NoPolicy,
     id::{ConfigurationId, NamespaceId},
@@ -33,34 +32,18 @@ fn rig() -> Rig {
 
 impl Rig {
     fn context(&self) -> OperationContext {
-        OperationContext::new(
-            Arc::new(SystemClock),
-            DriverState::new(Arc::new(self.store.clone())),
-        )
+        OperationContext::new(Arc::new(SystemClock), DriverState::new(Arc::new(self.store.clone())))
     }
 
-    async fn create(
-        &self,
-        driver: &dyn ConfigurationDriver,
-        document: &Document,
-    ) -> Result<(), EffectError> {
+    async fn create(&self, driver: &dyn ConfigurationDriver, document: &Document) -> Result<(), EffectError> {
         let cx = self.context();
-        driver
-            .create(&cx, self.namespace, self.id, document)
-            .await?;
+        driver.create(&cx, self.namespace, self.id, document).await?;
         self.store.commit(cx.state().take_staged())
     }
 
-    async fn update(
-        &self,
-        driver: &dyn ConfigurationDriver,
-        at: u64,
-        document: &Document,
-    ) -> Result<(), EffectError> {
+    async fn update(&self, driver: &dyn ConfigurationDriver, at: u64, document: &Document) -> Result<(), EffectError> {
         let cx = self.context();
-        driver
-            .update(&cx, self.namespace, self.id, at, document)
-            .await?;
+        driver.update(&cx, self.namespace, self.id, at, document).await?;
         self.store.commit(cx.state().take_staged())
     }
 
@@ -70,10 +53,7 @@ impl Rig {
         self.store.commit(cx.state().take_staged())
     }
 
-    async fn read(
-        &self,
-        driver: &dyn ConfigurationDriver,
-    ) -> Result<Option<(u64, Document)>, EffectError> {
+    async fn read(&self, driver: &dyn ConfigurationDriver) -> Result<Option<(u64, Document)>, EffectError> {
         driver.read(&self.context(), self.namespace, self.id).await
     }
 }
@@ -110,18 +90,11 @@ fn kind(result: Result<(), EffectError>) -> FaultKind {
 fn it_is_linked_and_its_settings_are_closed() {
     let driver = driver();
     assert_eq!(driver.identity().id, "configuration-local");
-    assert_eq!(
-        driver.identity().implementation,
-        ConfigurationLocal::IMPLEMENTATION
-    );
-    let Err(BuildError::Setting { expected, .. }) = build("x", json!({ "path": "/hunter2" }))
-    else {
+    assert_eq!(driver.identity().implementation, ConfigurationLocal::IMPLEMENTATION);
+    let Err(BuildError::Setting { expected, .. }) = build("x", json!({ "path": "/hunter2" })) else {
         panic!("an unknown setting was accepted")
     };
-    assert!(
-        expected.contains("path") && !expected.contains("hunter2"),
-        "{expected}"
-    );
+    assert!(expected.contains("path") && !expected.contains("hunter2"), "{expected}");
 }
 
 #[tokio::test]
@@ -130,9 +103,7 @@ async fn generations_start_at_one_and_grow_by_one() {
     assert_eq!(rig.read(&*driver).await, Ok(None));
     rig.create(&*driver, &document("a")).await.expect("created");
     assert_eq!(rig.read(&*driver).await, Ok(Some((1, document("a")))));
-    rig.update(&*driver, 1, &document("b"))
-        .await
-        .expect("updated");
+    rig.update(&*driver, 1, &document("b")).await.expect("updated");
     assert_eq!(rig.read(&*driver).await, Ok(Some((2, document("b")))));
 }
 
@@ -140,9 +111,7 @@ async fn generations_start_at_one_and_grow_by_one() {
 async fn a_stale_generation_is_a_conflict_and_changes_nothing() {
     let (rig, driver) = (rig(), driver());
     rig.create(&*driver, &document("a")).await.expect("created");
-    rig.update(&*driver, 1, &document("b"))
-        .await
-        .expect("updated");
+    rig.update(&*driver, 1, &document("b")).await.expect("updated");
     for stale in [0, 1, 3, u64::MAX] {
         assert_eq!(
             kind(rig.update(&*driver, stale, &document("c")).await),
@@ -169,10 +138,7 @@ async fn of_two_updates_of_one_generation_one_wins() {
     rig.store
         .commit(right.state().take_staged())
         .expect("the first to commit wins");
-    assert_eq!(
-        kind(rig.store.commit(left.state().take_staged())),
-        FaultKind::Conflict
-    );
+    assert_eq!(kind(rig.store.commit(left.state().take_staged())), FaultKind::Conflict);
     assert_eq!(rig.read(&*driver).await, Ok(Some((2, document("right")))));
 }
 
@@ -183,9 +149,7 @@ async fn a_repeated_call_reports_that_it_is_done() {
         rig.create(&*driver, &document("a")).await.expect("created");
     }
     for _ in 0..2 {
-        rig.update(&*driver, 1, &document("b"))
-            .await
-            .expect("updated");
+        rig.update(&*driver, 1, &document("b")).await.expect("updated");
     }
     assert_eq!(rig.read(&*driver).await, Ok(Some((2, document("b")))));
     for _ in 0..2 {
@@ -198,26 +162,15 @@ async fn a_repeated_call_reports_that_it_is_done() {
 async fn another_document_under_the_same_id_is_not_replaced_by_create() {
     let (rig, driver) = (rig(), driver());
     rig.create(&*driver, &document("a")).await.expect("created");
-    assert_eq!(
-        kind(rig.create(&*driver, &document("b")).await),
-        FaultKind::Conflict
-    );
-    rig.update(&*driver, 1, &document("b"))
-        .await
-        .expect("updated");
-    assert_eq!(
-        kind(rig.create(&*driver, &document("b")).await),
-        FaultKind::Conflict
-    );
+    assert_eq!(kind(rig.create(&*driver, &document("b")).await), FaultKind::Conflict);
+    rig.update(&*driver, 1, &document("b")).await.expect("updated");
+    assert_eq!(kind(rig.create(&*driver, &document("b")).await), FaultKind::Conflict);
 }
 
 #[tokio::test]
 async fn an_update_of_nothing_is_missing() {
     let (rig, driver) = (rig(), driver());
-    assert_eq!(
-        kind(rig.update(&*driver, 1, &document("a")).await),
-        FaultKind::Missing
-    );
+    assert_eq!(kind(rig.update(&*driver, 1, &document("a")).await), FaultKind::Missing);
 }
 
 #[tokio::test]
@@ -282,9 +235,7 @@ async fn a_record_of_an_unknown_form_is_corrupt() {
         cx.state()
             .put(&owner, &rig.id.to_string(), Some(version), damage)
             .expect("staged");
-        rig.store
-            .commit(cx.state().take_staged())
-            .expect("committed");
+        rig.store.commit(cx.state().take_staged()).expect("committed");
         assert_eq!(kind(rig.read(&*driver).await.map(drop)), FaultKind::Corrupt);
     }
 }
