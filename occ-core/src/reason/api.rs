@@ -6,25 +6,25 @@ vocabulary! {
     /// `error.code` of an API response.
     ApiCode {
         InvalidRequest = "INVALID_REQUEST", "The request is not valid.";
-        Unauthenticated = "UNAUTHENTICATED", "A valid service key is required.";
+        Unauthenticated = "UNAUTHENTICATED", "A valid service key is required in the x-api-key header.";
         Forbidden = "FORBIDDEN", "You are not authorized to do this.";
         NotFound = "NOT_FOUND", "The requested resource was not found.";
         MethodNotAllowed = "METHOD_NOT_ALLOWED", "The method is not allowed on this path.";
-        ResourceConflict = "RESOURCE_CONFLICT", "The request conflicts with the resource's state.";
-        AgentDeleting = "AGENT_DELETING", "The Agent is being deleted.";
-        NamespaceNotReady = "NAMESPACE_NOT_READY", "The Namespace is not ready.";
-        NamespaceNotEmpty = "NAMESPACE_NOT_EMPTY", "The Namespace still owns resources.";
+        ResourceConflict = "RESOURCE_CONFLICT", "The request conflicts with the state of the resource.";
+        AgentDeleting = "AGENT_DELETING", "The Agent is being deleted and accepts no changes.";
+        NamespaceNotReady = "NAMESPACE_NOT_READY", "The Namespace is not ready. Try again once it is.";
+        NamespaceNotEmpty = "NAMESPACE_NOT_EMPTY", "The Namespace still owns resources. Delete them first.";
         InstallationExists = "INSTALLATION_EXISTS", "The Installation exists already.";
         ServiceAccountDriverNotConfigured = "SERVICE_ACCOUNT_DRIVER_NOT_CONFIGURED", "The Installation has no driver that issues this credential.";
         CredentialGatewayNotConfigured = "CREDENTIAL_GATEWAY_NOT_CONFIGURED", "The Installation has no Credential Gateway.";
         PayloadTooLarge = "PAYLOAD_TOO_LARGE", "The request body is too large.";
         UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", "The request body must be application/json.";
-        InternalError = "INTERNAL_ERROR", "The request failed.";
+        InternalError = "INTERNAL_ERROR", "The request failed because of a fault in the control plane.";
         NotImplemented = "NOT_IMPLEMENTED", "The selected driver does not support this.";
-        DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", "A required dependency is unavailable.";
+        DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", "A driver or service that the request needs is unavailable.";
         UnknownOutcome = "UNKNOWN_OUTCOME", "The outcome could not be confirmed. Read the current state before you try again.";
         RuntimeCredentialsClusterRbac = "RUNTIME_CREDENTIALS_CLUSTER_RBAC", "The cluster denied access to the Agent's runtime credentials. An operator must grant the tenant RoleBindings.";
-        RuntimeLogsUnavailable = "RUNTIME_LOGS_UNAVAILABLE", "The runtime's logs are unavailable.";
-        RuntimeLogsTimeout = "RUNTIME_LOGS_TIMEOUT", "The runtime's logs did not arrive in time.";
+        RuntimeLogsUnavailable = "RUNTIME_LOGS_UNAVAILABLE", "The version's logs cannot be read.";
+        RuntimeLogsTimeout = "RUNTIME_LOGS_TIMEOUT", "The version's logs did not arrive in time.";
     }
 }

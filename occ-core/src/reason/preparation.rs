@@ -24,9 +24,9 @@ vocabulary! {
         PortUnavailable = "PORT_UNAVAILABLE", "No port could be given to the component.";
         StorageFull = "STORAGE_FULL", "There is no space left for the version's files.";
         StorageDenied = "STORAGE_DENIED", "The version's directories may not be written.";
-        SupervisorMissing = "SUPERVISOR_MISSING", "The runtime supervisor's program could not be started.";
-        SetupConflict = "SETUP_CONFLICT", "A workspace file holds other content than the stock or the submitted text.";
-        SetupFailed = "SETUP_FAILED", "The native workspace setup failed.";
+        SupervisorMissing = "SUPERVISOR_MISSING", "The supervisor, occ-runtime, could not be started.";
+        SetupConflict = "SETUP_CONFLICT", "A workspace file holds other content than the stock text or the submitted one.";
+        SetupFailed = "SETUP_FAILED", "The native setup of the workspace failed.";
     }
 }
 

@@ -63,18 +63,18 @@ impl<'de> Deserialize<'de> for Token {
 vocabulary! {
     /// What a runtime says is wrong with it. The held ones end a deployment early; the rest only colour the deadline's error.
     RuntimeCode {
-        AuthenticationFailed = "AUTHENTICATION_FAILED", "The provider rejected the credential.";
+        AuthenticationFailed = "AUTHENTICATION_FAILED", "The model provider rejected the credential.";
         LoginFailed = "LOGIN_FAILED", "The Harness could not log in.";
-        ModelProbeFailed = "MODEL_PROBE_FAILED", "The model check failed.";
-        ModelProbeTimeout = "MODEL_PROBE_TIMEOUT", "The model check timed out.";
-        ModelProbeCpuStarved = "MODEL_PROBE_CPU_STARVED", "The model check starved for CPU time.";
-        Unavailable = "UNAVAILABLE", "The component could not start or stopped.";
-        IncompatibleResponse = "INCOMPATIBLE_RESPONSE", "The component answered as another program would.";
+        ModelProbeFailed = "MODEL_PROBE_FAILED", "The check of the model failed.";
+        ModelProbeTimeout = "MODEL_PROBE_TIMEOUT", "The check of the model timed out.";
+        ModelProbeCpuStarved = "MODEL_PROBE_CPU_STARVED", "The check of the model did not get enough CPU time.";
+        Unavailable = "UNAVAILABLE", "The component could not start, or it ended.";
+        IncompatibleResponse = "INCOMPATIBLE_RESPONSE", "What answered is not the component that was expected.";
         WorkspaceSetupRefused = "WORKSPACE_SETUP_REFUSED", "The initial workspace files conflict with other content.";
         NotConfigured = "NOT_CONFIGURED", "The component is not configured.";
         Disconnected = "DISCONNECTED", "The component lost its connection.";
-        ProbeFailed = "PROBE_FAILED", "A check could not be made.";
-        NotReady = "NOT_READY", "The component runs and does not report ready yet.";
+        ProbeFailed = "PROBE_FAILED", "A check of the component could not be made.";
+        NotReady = "NOT_READY", "The component is not ready yet.";
         Unrecognized = "UNRECOGNIZED", "The component reported something that is not in this vocabulary.";
     }
 }
@@ -249,7 +249,11 @@ impl Cause {
 impl Serialize for Cause {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (kind, detail) = self.parts();
-        WireCause { kind: kind.into(), detail: detail.map(Into::into) }.serialize(serializer)
+        WireCause {
+            kind: kind.into(),
+            detail: detail.map(Into::into),
+        }
+        .serialize(serializer)
     }
 }
 
@@ -279,8 +283,21 @@ mod tests {
 
     #[test]
     fn exit_details_of_another_form_are_dropped_and_the_kind_kept() {
-        for bad in ["exit-0", "exit-1000", "exit-01", "signal-KILL", "signal-SIG", "error-", "error-ETOOLONGNAME12345", "free text"] {
-            assert_eq!(Cause::from_parts("PROCESS_EXIT", Some(bad)), Some(Cause::ProcessExit(None)), "{bad}");
+        for bad in [
+            "exit-0",
+            "exit-1000",
+            "exit-01",
+            "signal-KILL",
+            "signal-SIG",
+            "error-",
+            "error-ETOOLONGNAME12345",
+            "free text",
+        ] {
+            assert_eq!(
+                Cause::from_parts("PROCESS_EXIT", Some(bad)),
+                Some(Cause::ProcessExit(None)),
+                "{bad}"
+            );
         }
         for good in ["exit-137", "signal-SIGKILL", "error-ENOBUFS"] {
             let cause = Cause::from_parts("PROCESS_EXIT", Some(good)).unwrap();

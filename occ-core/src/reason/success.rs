@@ -8,14 +8,14 @@ vocabulary! {
     Success {
         RevisionActivated = "REVISION_ACTIVATED", "The version is selected and active.";
         RevisionAlreadyActive = "REVISION_ALREADY_ACTIVE", "The version was selected already and is active.";
-        RevisionSuperseded = "REVISION_SUPERSEDED", "A newer version took this one's place before it was selected.";
-        RevisionStopped = "REVISION_STOPPED", "The Agent was stopped before this version was selected.";
-        RevisionMaintenanceSuperseded = "REVISION_MAINTENANCE_SUPERSEDED", "The maintained version is no longer the selected one.";
+        RevisionSuperseded = "REVISION_SUPERSEDED", "A newer version took this one's place before its deployment was finished.";
+        RevisionStopped = "REVISION_STOPPED", "The Agent was stopped before this version's deployment was finished.";
+        RevisionMaintenanceSuperseded = "REVISION_MAINTENANCE_SUPERSEDED", "Maintenance ended: the version is no longer the selected one, or the Agent is stopped.";
         AgentStopped = "AGENT_STOPPED", "The Agent is stopped.";
         AgentAlreadyStopped = "AGENT_ALREADY_STOPPED", "The Agent was stopped already.";
         StopSuperseded = "STOP_SUPERSEDED", "A later deployment took this stop's place.";
         AgentDeleted = "AGENT_DELETED", "The Agent is deleted.";
         NamespaceReconciled = "NAMESPACE_RECONCILED", "The Namespace is as it was asked to be.";
-        SupersededTarget = "SUPERSEDED_TARGET", "The target was reached or changed meanwhile.";
+        SupersededTarget = "SUPERSEDED_TARGET", "What was asked for was reached or changed meanwhile.";
     }
 }
