@@ -27,6 +27,18 @@ CREATE TABLE namespaces (
     CHECK ((created_at IS NULL) = (status = 'deleted')),
     CHECK (status <> 'deleted' OR existing_namespace IS NULL)
 ) STRICT;
+CREATE TRIGGER namespaces_tombstone BEFORE UPDATE OF status ON namespaces WHEN NEW.status = 'deleted' AND (
+    EXISTS (SELECT 1 FROM agents WHERE namespace_id = NEW.id)
+    OR EXISTS (SELECT 1 FROM configurations WHERE namespace_id = NEW.id)
+    OR EXISTS (SELECT 1 FROM secrets WHERE namespace_id = NEW.id)
+)
+BEGIN
+    SELECT RAISE(ABORT, 'a Namespace that owns something is not removed');
+END;
+CREATE TRIGGER namespaces_gone BEFORE UPDATE ON namespaces WHEN OLD.status = 'deleted'
+BEGIN
+    SELECT RAISE(ABORT, 'a removed Namespace never comes back');
+END;
 CREATE UNIQUE INDEX namespaces_existing ON namespaces (existing_namespace) WHERE existing_namespace IS NOT NULL;
 
 -- Who may act: a person, a service principal of the Installation or of one Namespace, or the one of an Agent.

@@ -1,0 +1,178 @@
+//! The suite of the [`Store`] contract.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # async fn run(fresh: impl AsyncFn() -> Arc<dyn occ_conformance::store::Subject>) {
+//! for case in occ_conformance::store::suite() {
+//!     println!("{}", case.name());
+//!     case.run(fresh().await).await;
+//! }
+//! # }
+//! ```
+//!
+//! A case panics when the store breaks the contract. Where it waits, it polls for a condition within a generous bound. It wants a
+//! tokio runtime with its timer; several threads make the concurrent cases sharper.
+
+mod claims;
+mod commits;
+mod deployments;
+mod names;
+mod policy;
+mod recovery;
+mod references;
+mod removal;
+mod settling;
+mod versions;
+mod world;
+
+use std::{pin::Pin, sync::Arc};
+
+use async_trait::async_trait;
+use occ_core::store::Store;
+use serde_json::{Map, Value};
+
+/// A recorded audit event, as far as the suite looks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Its id.
+    pub id: String,
+    /// What was done.
+    pub action: String,
+    /// `success`, `failure` or `denied`.
+    pub outcome: String,
+    /// The code.
+    pub reason_code: Option<String>,
+    /// Ids, codes and counts.
+    pub details: Map<String, Value>,
+}
+
+/// A fresh, empty store under test.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// The store.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// Another handle on the same data, as a second process would have it.
+    async fn second(&self) -> Arc<dyn Store>;
+
+    /// Every audit event, the oldest first, by whatever means the database has: the contract itself does not read them.
+    async fn audit(&self) -> Vec<Recorded>;
+}
+
+type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// One rule of the contract.
+#[derive(Clone, Copy)]
+pub struct Case {
+    name: &'static str,
+    run: fn(Arc<dyn Subject>) -> Running,
+}
+
+impl Case {
+    /// The rule, as a sentence in snake case, after its area.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Checks it. Panics when it does not hold.
+    pub async fn run(&self, subject: Arc<dyn Subject>) {
+        (self.run)(subject).await;
+    }
+}
+
+macro_rules! cases {
+    ($($area:ident: $($name:ident),* $(,)?;)*) => {
+        vec![$($(Case {
+            name: concat!(stringify!($area), "::", stringify!($name)),
+            run: |subject| Box::pin($area::$name(subject)),
+        },)*)*]
+    };
+}
+
+/// Every case.
+pub fn suite() -> Vec<Case> {
+    cases! {
+        commits:
+            an_installation_exists_once,
+            what_is_written_reads_back,
+            each_expectation_holds_or_names_itself,
+            a_conflict_leaves_nothing_of_the_change,
+            a_write_that_fails_late_leaves_nothing_of_the_change,
+            driver_records_commit_with_the_change_or_not_at_all,
+            driver_records_are_fenced_by_their_version,
+            an_update_of_something_absent_is_refused,
+            an_event_is_recorded_once,
+            concurrent_changes_of_one_agent_let_one_through;
+        names:
+            an_agents_name_is_unique_in_its_namespace,
+            a_secrets_name_is_unique_in_its_namespace,
+            a_namespaces_name_is_unique_in_the_installation,
+            a_deleted_agents_name_is_free_again;
+        references:
+            a_secret_is_consumed_by_drafts_bindings_and_live_versions_only,
+            a_configuration_is_consumed_by_its_agents,
+            what_is_referred_to_is_not_deleted,
+            a_namespace_lists_what_it_owns;
+        policy:
+            grants_are_those_of_the_principal,
+            policy_of_a_removed_resource_goes_with_it,
+            a_service_key_ends_by_the_databases_clock,
+            a_role_in_use_is_not_deleted;
+        versions:
+            versions_are_numbered_without_gaps,
+            a_versions_bytes_read_back_with_their_digest,
+            an_agent_selects_only_its_own_versions,
+            a_retired_version_leaves_the_live_ones,
+            a_pass_reads_what_its_target_needs,
+            admission_reads_what_the_draft_names,
+            workspace_files_are_forgotten_once_applied;
+        deployments:
+            a_deployment_is_read_only_under_its_own_parents,
+            a_deployment_waits_runs_and_succeeds,
+            a_lapsed_claim_reads_as_queued,
+            a_failure_keeps_its_facts,
+            what_compute_still_holds_is_pending_cleanup,
+            later_deployments_leave_a_result_as_it_was;
+        claims:
+            the_oldest_due_work_is_claimed_first,
+            one_piece_of_work_a_lane,
+            lanes_are_disjoint_between_concurrent_claimers,
+            one_agent_never_runs_twice,
+            deferred_work_is_not_claimed_before_it_is_due,
+            spent_work_is_not_claimed,
+            a_renewed_claim_outlives_its_first_lease,
+            a_lapsed_or_unknown_claim_is_not_renewed,
+            the_next_due_work_is_that_of_a_free_lane,
+            enqueued_work_wakes_a_waiting_worker,
+            work_enqueued_twice_is_the_work_that_exists,
+            work_of_another_actor_is_not_taken_over;
+        settling:
+            a_deferral_gives_the_attempt_back,
+            a_retry_spends_the_attempt,
+            the_same_deferral_is_recorded_once,
+            a_repeated_refused_stop_is_recorded_each_time,
+            a_retry_keeps_a_waiting_refusal,
+            every_settlement_is_evidence,
+            a_stale_token_publishes_nothing,
+            a_settled_claim_is_over,
+            a_result_is_never_rewritten,
+            a_failed_deletion_is_repeated_with_fresh_attempts;
+        recovery:
+            nothing_lapsed_is_nothing_recovered,
+            a_lost_claim_is_queued_again_with_its_attempt_spent,
+            the_last_attempt_lost_ends_the_work,
+            a_published_version_gets_exactly_one_more_attempt,
+            a_refused_candidates_stop_costs_no_attempt,
+            spent_queued_work_ends,
+            a_namespace_fails_with_the_work_that_provides_it,
+            exhausted_maintenance_of_the_selected_version_goes_on,
+            recovery_in_two_processes_recovers_once;
+        removal:
+            a_removed_agent_leaves_only_its_audit,
+            a_removal_and_its_settlement_are_one_change,
+            a_stale_claim_removes_nothing,
+            an_agent_that_is_not_deleting_is_not_removed,
+            a_tombstone_keeps_the_id_and_the_name,
+            a_namespace_in_use_has_no_tombstone;
+    }
+}

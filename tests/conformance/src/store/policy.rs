@@ -1,0 +1,198 @@
+//! What IAM reads.
+
+use std::{sync::Arc, time::Duration};
+
+use occ_core::{
+    driver::{Action, IdentityKind, ResourceKind},
+    iam::{AccessBinding, ExactResource, Permission, PolicyReader as _, Role, Subject as Granted},
+    id::{NamespaceId, ServiceKeyId},
+    resource::PrincipalId,
+    store::{Change, CommitError, Expect, NewServiceKey, Write},
+    time::Timestamp,
+};
+
+use super::{
+    Subject,
+    world::{World, principal, secret, until},
+};
+
+fn role(id: &str, namespace_id: Option<NamespaceId>) -> Role {
+    let permissions = vec![Permission {
+        action: Action::Deploy,
+        kind: ResourceKind::Agent,
+    }];
+    Role {
+        id: id.to_owned(),
+        namespace_id,
+        permissions,
+    }
+}
+
+fn binding(id: &str, role: &Role, subject: &PrincipalId, resource: Option<ExactResource>) -> AccessBinding {
+    AccessBinding {
+        id: id.to_owned(),
+        namespace_id: role.namespace_id,
+        subject: Granted::Identity(subject.clone()),
+        role_id: role.id.clone(),
+        resource,
+    }
+}
+
+pub(super) async fn grants_are_those_of_the_principal(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let (own, other) = (role("role_own", Some(world.namespace)), role("role_other", None));
+    let exact = ExactResource {
+        kind: ResourceKind::Agent,
+        id: agent.id.to_string(),
+    };
+    let granted = binding("binding_own", &own, &world.actor, Some(exact));
+    let change = Change::new()
+        .write(Write::Role(own.clone()))
+        .write(Write::Role(other.clone()))
+        .write(Write::AccessBinding(granted.clone()))
+        .write(Write::AccessBinding(binding(
+            "binding_other",
+            &other,
+            &agent.service_principal_id,
+            None,
+        )));
+    world.commit(change).await;
+
+    let grants = world.store.grants(&world.actor).await.expect("a read");
+    assert_eq!(
+        (grants.bindings, grants.roles),
+        (vec![granted.clone()], vec![own.clone()])
+    );
+    let identity = grants.identity.expect("an identity");
+    assert_eq!((identity.kind, identity.namespace_id), (IdentityKind::Human, None));
+
+    let identity = world
+        .store
+        .grants(&agent.service_principal_id)
+        .await
+        .expect("a read")
+        .identity
+        .expect("an identity");
+    assert_eq!(
+        (identity.kind, identity.namespace_id, identity.agent_id),
+        (IdentityKind::Service, Some(world.namespace), Some(agent.id))
+    );
+    let nobody = world.store.grants(&principal("prn_nobody")).await.expect("a read");
+    assert_eq!((nobody.identity, nobody.bindings), (None, vec![]));
+
+    assert_eq!(world.store.roles(world.namespace).await, Ok(vec![own]));
+    assert_eq!(world.store.access_bindings(world.namespace).await, Ok(vec![granted]));
+    let principals = world.store.service_principals(world.namespace).await.expect("a read");
+    assert_eq!(
+        principals.iter().map(|p| &p.id).collect::<Vec<_>>(),
+        [&agent.service_principal_id]
+    );
+}
+
+pub(super) async fn policy_of_a_removed_resource_goes_with_it(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let at = world.now().await;
+    let (gone, kept) = (secret(world.namespace, "gone", at), secret(world.namespace, "kept", at));
+    let role = role("role", None);
+    let exact = |id: &str| {
+        Some(ExactResource {
+            kind: ResourceKind::Secret,
+            id: id.to_owned(),
+        })
+    };
+    let change = Change::new()
+        .write(Write::Secret(gone.clone()))
+        .write(Write::Secret(kept.clone()))
+        .write(Write::Role(role.clone()))
+        .write(Write::AccessBinding(binding(
+            "of_gone",
+            &role,
+            &world.actor,
+            exact(&gone.id.to_string()),
+        )))
+        .write(Write::AccessBinding(binding(
+            "of_kept",
+            &role,
+            &world.actor,
+            exact(&kept.id.to_string()),
+        )))
+        .write(Write::AccessBinding(binding("of_all", &role, &world.actor, None)));
+    world.commit(change).await;
+    world.write(Write::DeleteSecret(gone.id)).await;
+    let grants = world.store.grants(&world.actor).await.expect("a read");
+    assert_eq!(
+        grants.bindings.iter().map(|b| b.id.as_str()).collect::<Vec<_>>(),
+        ["of_all", "of_kept"]
+    );
+}
+
+pub(super) async fn a_service_key_ends_by_the_databases_clock(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let now = world.now().await;
+    let key = |expires_at: Option<Timestamp>| NewServiceKey {
+        id: ServiceKeyId::random(),
+        principal: world.actor.clone(),
+        name: "laptop".to_owned(),
+        secret_hash: "0".repeat(64),
+        namespace_id: Some(world.namespace),
+        expires_at,
+    };
+    let keys = [
+        key(None),
+        key(Some(now.plus(Duration::from_secs(3600)))),
+        key(Some(now.plus(Duration::from_millis(50)))),
+        key(None),
+    ];
+    for key in &keys {
+        world.write(Write::ServiceKey(key.clone())).await;
+    }
+    let [lasting, later, soon, revoked] = &keys;
+    let read = async |key: &NewServiceKey| world.store.service_key(key.id).await.expect("a read").expect("the key");
+    assert_eq!(read(lasting).await.key, *lasting);
+    assert!(!read(lasting).await.expired && !read(later).await.expired);
+    until("the end of the key", async || read(soon).await.expired.then_some(())).await;
+    world.write(Write::RevokeServiceKey(revoked.id)).await;
+    world.write(Write::RevokeServiceKey(revoked.id)).await;
+    assert!(read(revoked).await.expired);
+    assert_eq!(world.store.service_key(ServiceKeyId::random()).await, Ok(None));
+    let ghost = NewServiceKey {
+        principal: principal("prn_nobody"),
+        ..key(None)
+    };
+    assert_eq!(
+        world.refused(Change::new().write(Write::ServiceKey(ghost))).await,
+        CommitError::Refused
+    );
+}
+
+pub(super) async fn a_role_in_use_is_not_deleted(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let role = role("role", Some(world.namespace));
+    let bound = binding("binding", &role, &world.actor, None);
+    let unused = Expect::RoleUnreferenced(role.id.clone());
+    world.write(Write::Role(role.clone())).await;
+    world
+        .commit(
+            Change::new()
+                .expect(unused.clone())
+                .expect(Expect::Role(role.id.clone())),
+        )
+        .await;
+    world.write(Write::AccessBinding(bound.clone())).await;
+    let delete = Change::new().write(Write::DeleteRole(role.id.clone()));
+    assert_eq!(world.refused(delete.clone()).await, CommitError::Refused);
+    assert_eq!(
+        world.refused(delete.clone().expect(unused.clone())).await,
+        CommitError::Conflict(unused)
+    );
+    world.write(Write::DeleteAccessBinding(bound.id.clone())).await;
+    world.write(Write::DeleteAccessBinding(bound.id)).await;
+    world.commit(delete).await;
+    assert_eq!(world.store.roles(world.namespace).await, Ok(vec![]));
+    let absent = Expect::Role(role.id.clone());
+    assert_eq!(
+        world.refused(Change::new().expect(absent.clone())).await,
+        CommitError::Conflict(absent)
+    );
+}
