@@ -41,6 +41,13 @@ impl Sayable for Action {
     }
 }
 
+/// A resource that a Namespace owns, by its kind and its id.
+impl Sayable for (&'static str, String) {
+    fn say(&self, out: &mut String) {
+        say(format_args!("{} {}", self.0, self.1), out);
+    }
+}
+
 impl Sayable for ExecutionMode {
     fn say(&self, out: &mut String) {
         out.push_str(self.as_str());

@@ -5,9 +5,8 @@ use std::{borrow::Cow, fmt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phrase::Phrase;
+use super::{Record, phrase::Phrase};
 use crate::{
-    audit::AuditEvent,
     driver::{DriverKind, EffectError, Fault, FaultKind},
     reason::ApiCode,
     store::StoreError,
@@ -58,7 +57,7 @@ pub struct Refusal {
     code: ApiCode,
     message: Cow<'static, str>,
     details: Vec<Detail>,
-    record: Option<Box<AuditEvent>>,
+    record: Option<Box<Record>>,
 }
 
 impl Refusal {
@@ -119,14 +118,14 @@ impl Refusal {
 
     /// The same, to be recorded before it is answered.
     #[must_use]
-    pub(crate) fn recorded(mut self, event: AuditEvent) -> Self {
-        self.record = Some(Box::new(event));
+    pub(crate) fn recorded(mut self, record: Record) -> Self {
+        self.record = Some(Box::new(record));
         self
     }
 
     /// What must be recorded before the refusal is answered.
-    pub(crate) fn take_record(&mut self) -> Option<AuditEvent> {
-        self.record.take().map(|event| *event)
+    pub(crate) fn take_record(&mut self) -> Option<Record> {
+        self.record.take().map(|record| *record)
     }
 
     /// Its code.

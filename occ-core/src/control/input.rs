@@ -1,6 +1,8 @@
 //! What callers send. Each type is the closed body of its API request; what parsed has the right form.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 
 use crate::{
@@ -98,6 +100,52 @@ pub struct CreateAgent {
     pub workspace_defaults_id: Option<String>,
 }
 
+/// What a change says of a field that can be cleared: nothing, `null`, or a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Patch<T> {
+    /// The field is not there: what is saved is kept.
+    #[default]
+    Keep,
+    /// `null`: what is saved is cleared.
+    Clear,
+    /// A value: what is saved is replaced.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// The value that the change names.
+    pub const fn named(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Clear => None,
+        }
+    }
+
+    /// Changes what is saved.
+    pub fn apply(self, saved: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *saved = None,
+            Self::Set(value) => *saved = Some(value),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or(Self::Clear, Self::Set))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Patch<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Nullable_{}", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
 /// A change of an Agent's draft. What is not said is kept; `null` clears.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -108,11 +156,11 @@ pub struct UpdateAgent {
     #[serde(default)]
     pub execution_mode: Option<ExecutionMode>,
     /// The associated Backend.
-    #[serde(default, deserialize_with = "said")]
-    pub backend_id: Option<Option<BackendId>>,
+    #[serde(default)]
+    pub backend_id: Patch<BackendId>,
     /// How the model credential is obtained.
-    #[serde(default, deserialize_with = "said")]
-    pub harness_auth: Option<Option<HarnessAuth>>,
+    #[serde(default)]
+    pub harness_auth: Patch<HarnessAuth>,
 }
 
 impl UpdateAgent {
@@ -121,8 +169,8 @@ impl UpdateAgent {
         Self {
             configuration_id,
             execution_mode: None,
-            backend_id: None,
-            harness_auth: None,
+            backend_id: Patch::Keep,
+            harness_auth: Patch::Keep,
         }
     }
 }
@@ -146,9 +194,4 @@ pub struct CreateAccessBinding {
     /// The exact resource that the grant is confined to; every one of the Namespace when none is named.
     #[serde(default)]
     pub resource: Option<ExactResource>,
-}
-
-/// Tells `null` from a field that is not there.
-fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }

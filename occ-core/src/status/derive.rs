@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Attempt, Cleanup, CleanupStatus, Deployment, DeploymentError, DeploymentStatus, Progress};
 use crate::{
-    reason::{Failure, Pending, RuntimeCode, Success},
+    reason::{Failure, Pending, RuntimeCode, RuntimeFailure, Success},
     store::{DeploymentRow, WorkState},
     work::{FailureData, LastAttempt},
 };
@@ -86,7 +86,7 @@ fn allowed(failure: Failure, data: FailureData) -> FailureData {
         preparation,
     } = data;
     let (timeout_ms, runtime_failure) = match failure {
-        Failure::ConvergenceDeadlineExceeded => (timeout_ms, runtime_failure.map(|f| f.without_cause())),
+        Failure::ConvergenceDeadlineExceeded => (timeout_ms, runtime_failure.map(RuntimeFailure::without_cause)),
         Failure::RuntimeModelProbeFailed => {
             let evidence = runtime_failure.filter(|f| f.code == RuntimeCode::ModelProbeFailed && f.validate().is_ok());
             (None, evidence)

@@ -1,0 +1,219 @@
+//! Admission of an Agent's draft: its creation and its changes (seed: Agents; spec/engine 3.1).
+
+use super::{DetailCode, Grants, Refusal, source};
+use crate::{
+    driver::{AccessRequest, Action, ResourceKind, ResourceRef},
+    id::{AgentId, ConfigurationId, NamespaceId},
+    reason::ApiCode,
+    resource::{Agent, AgentStatus, BackendId, HarnessAuth, NamespaceStatus, PrincipalId, Secret},
+    store::{AgentRow, ConfigurationRow, NamespaceRow},
+};
+
+/// All that a draft is decided on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftInputs<'a> {
+    /// Who asks.
+    pub caller: &'a PrincipalId,
+    /// The Namespace of the request.
+    pub namespace: NamespaceId,
+    /// The Agent that is changed; none at creation.
+    pub agent: Option<AgentId>,
+    /// The Configuration that the request names.
+    pub configuration_id: ConfigurationId,
+    /// The authentication that the request names; what is kept or cleared is not named.
+    pub harness_auth: Option<HarnessAuth>,
+    /// The Backend that the request names.
+    pub backend_id: Option<&'a BackendId>,
+    /// The answers to [`permission`] and [`required`].
+    pub grants: &'a Grants,
+    /// The Namespace's row.
+    pub namespace_row: Option<&'a NamespaceRow>,
+    /// The Agent's row.
+    pub agent_row: Option<&'a AgentRow>,
+    /// The named Configuration's row.
+    pub configuration: Option<&'a ConfigurationRow>,
+    /// The Secrets that the request and the named Configuration refer to, as far as they exist.
+    pub secrets: &'a [Secret],
+    /// The selected Secret Driver.
+    pub secret_driver: &'a str,
+}
+
+/// A check and its name; the name is for tests and for people, not for callers.
+pub type Check = (&'static str, fn(&DraftInputs<'_>) -> Result<(), Refusal>);
+
+/// The order at creation.
+pub const CREATE: &[Check] = &[
+    ("create_permission", draft_permission),
+    ("namespace_exists", namespace_exists),
+    ("namespace_accepts", namespace_accepts),
+    ("backend_configured", backend_configured),
+    ("configuration_permission", configuration_permission),
+    ("configuration_exists", configuration_exists),
+    ("harness_auth_namespace", harness_auth_namespace),
+    ("harness_auth_permission", harness_auth_permission),
+    ("harness_auth_source", harness_auth_source),
+    ("secret_bindings_permission", secret_bindings_permission),
+    ("secret_bindings_secrets", secret_bindings_secrets),
+];
+
+/// The order at a change. Of the current binding only the caller's grant is checked and no record is read, so that after a
+/// driver switch it can still be cleared or replaced; what the request names is checked whole (seed).
+pub const UPDATE: &[Check] = &[
+    ("update_permission", draft_permission),
+    ("namespace_exists", namespace_exists),
+    ("agent_exists", |i| current(i).map(|_| ())),
+    ("agent_active", agent_active),
+    ("backend_configured", backend_configured),
+    ("configuration_permission", configuration_permission),
+    ("configuration_exists", configuration_exists),
+    ("current_auth_permission", current_auth_permission),
+    ("harness_auth_namespace", harness_auth_namespace),
+    ("harness_auth_permission", harness_auth_permission),
+    ("harness_auth_source", harness_auth_source),
+    ("secret_bindings_permission", secret_bindings_permission),
+    ("secret_bindings_secrets", secret_bindings_secrets),
+];
+
+/// The first question, asked before anything is looked up.
+pub fn permission(caller: &PrincipalId, namespace: NamespaceId, agent: Option<AgentId>) -> AccessRequest {
+    let (action, resource) = match agent {
+        None => (Action::Create, ResourceRef::collection(ResourceKind::Agent, namespace)),
+        Some(agent) => (Action::Update, ResourceRef::agent(namespace, agent)),
+    };
+    AccessRequest {
+        principal: caller.clone(),
+        action,
+        resource,
+    }
+}
+
+/// The other questions, once the rows are known; all are the caller's.
+pub fn required(
+    caller: &PrincipalId,
+    namespace: NamespaceId,
+    configuration_id: ConfigurationId,
+    auths: &[Option<HarnessAuth>],
+    configuration: Option<&ConfigurationRow>,
+) -> Vec<AccessRequest> {
+    let mut requests = vec![AccessRequest {
+        principal: caller.clone(),
+        action: Action::Read,
+        resource: ResourceRef::configuration(namespace, configuration_id),
+    }];
+    requests.extend(
+        auths
+            .iter()
+            .flatten()
+            .filter_map(|auth| source::auth_request(caller, namespace, auth)),
+    );
+    if let Some(row) = configuration {
+        requests.extend(source::binding_requests(caller, namespace, &row.secret_bindings));
+    }
+    requests
+}
+
+/// Decides: [`CREATE`] without an Agent, [`UPDATE`] with one.
+pub fn admit(inputs: &DraftInputs<'_>) -> Result<(), Refusal> {
+    let order = if inputs.agent.is_none() { CREATE } else { UPDATE };
+    order.iter().try_for_each(|(_, check)| check(inputs))
+}
+
+fn draft_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    i.grants
+        .require(&permission(i.caller, i.namespace, i.agent))
+        .map(|_| ())
+}
+
+fn namespace_exists(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    i.namespace_row.map(|_| ()).ok_or_else(Refusal::not_found)
+}
+
+fn namespace_accepts(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    accepts(i.namespace_row.ok_or_else(Refusal::not_found)?)
+}
+
+/// A Namespace that is failed or being deleted takes nothing new (seed: Namespace ownership).
+pub(crate) fn accepts(row: &NamespaceRow) -> Result<(), Refusal> {
+    match row.namespace.status {
+        NamespaceStatus::Provisioning | NamespaceStatus::Ready => Ok(()),
+        NamespaceStatus::Failed => Err(Refusal::conflict("The Namespace failed and accepts nothing new.")),
+        NamespaceStatus::Deleting => Err(Refusal::conflict(
+            "The Namespace is being deleted and accepts nothing new.",
+        )),
+    }
+}
+
+fn current<'a>(i: &DraftInputs<'a>) -> Result<&'a Agent, Refusal> {
+    i.agent_row.map(|row| &row.agent).ok_or_else(Refusal::not_found)
+}
+
+fn agent_active(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    match current(i)?.status {
+        AgentStatus::Active => Ok(()),
+        AgentStatus::Deleting => Err(Refusal::new(ApiCode::AgentDeleting)),
+    }
+}
+
+/// No Installation of this version configures Backends, so that every named one is unknown (spec/engine 13).
+fn backend_configured(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    if i.backend_id.is_none() {
+        Ok(())
+    } else {
+        Err(Refusal::not_found())
+    }
+}
+
+fn configuration_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    let resource = ResourceRef::configuration(i.namespace, i.configuration_id);
+    let request = AccessRequest {
+        principal: i.caller.clone(),
+        action: Action::Read,
+        resource,
+    };
+    i.grants.require(&request).map(|_| ())
+}
+
+fn configuration_exists(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    i.configuration.map(|_| ()).ok_or_else(Refusal::not_found)
+}
+
+fn granted(i: &DraftInputs<'_>, auth: Option<&HarnessAuth>) -> Result<(), Refusal> {
+    match auth.and_then(|auth| source::auth_request(i.caller, i.namespace, auth)) {
+        Some(request) => i.grants.require(&request).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+fn current_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    granted(i, current(i)?.harness_auth.as_ref())
+}
+
+fn harness_auth_namespace(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    match i.harness_auth.as_ref().and_then(source::auth_namespace) {
+        Some(namespace) if namespace != i.namespace => Err(Refusal::invalid(
+            "The harnessAuth source must belong to the Agent's Namespace.",
+        )
+        .at("/harnessAuth/source/namespaceId", DetailCode::InvalidValue)),
+        _ => Ok(()),
+    }
+}
+
+fn harness_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    granted(i, i.harness_auth.as_ref())
+}
+
+fn harness_auth_source(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    i.harness_auth
+        .as_ref()
+        .map_or(Ok(()), |auth| source::auth_source(i.secrets, auth, i.secret_driver))
+}
+
+fn secret_bindings_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    let row = i.configuration.ok_or_else(Refusal::not_found)?;
+    source::bindings_granted(i.grants, i.caller, i.namespace, &row.secret_bindings)
+}
+
+fn secret_bindings_secrets(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    let row = i.configuration.ok_or_else(Refusal::not_found)?;
+    source::bindings_owned(i.secrets, &row.secret_bindings, i.secret_driver)
+}

@@ -1,0 +1,137 @@
+//! The checks of a referenced Secret that drafts, Configurations and deployments share.
+
+use super::{Grants, Refusal};
+use crate::{
+    driver::{AccessRequest, Action, ResourceRef},
+    id::{NamespaceId, SecretId},
+    reason::ApiCode,
+    resource::{HarnessAuth, PrincipalId, Secret, SecretBindings, TokenSource},
+};
+
+/// A Secret of another Secret Driver, named as the model credential.
+pub(crate) const AUTH_OF_OTHER_DRIVER: &str = "The harnessAuth Secret is stored through another Secret Driver. Bind a Secret that is stored through the selected one.";
+/// A Secret of another Secret Driver, bound by the Configuration.
+pub(crate) const BINDING_OF_OTHER_DRIVER: &str = "The Configuration's secretBindings name a Secret stored through another Secret \
+     Driver. Bind Secrets stored through the selected one, or name another Configuration.";
+
+/// The grant that using the binding needs of a caller (spec/engine 1.10); `runtime` needs none.
+pub(crate) fn auth_request(caller: &PrincipalId, namespace: NamespaceId, auth: &HarnessAuth) -> Option<AccessRequest> {
+    let (action, resource) = match auth {
+        HarnessAuth::ApiKey { source } => (Action::Operate, ResourceRef::secret(namespace, source.id)),
+        HarnessAuth::CodexPat {
+            source: TokenSource::Secret { id, .. },
+        } => (Action::Operate, ResourceRef::secret(namespace, *id)),
+        HarnessAuth::CodexPat {
+            source: TokenSource::ServiceAccount { id, .. },
+        } => (Action::Read, ResourceRef::service_account(namespace, *id)),
+        HarnessAuth::CredentialSource { source_id } => {
+            (Action::Operate, ResourceRef::credential_source(namespace, *source_id))
+        }
+        HarnessAuth::Runtime {} => return None,
+    };
+    Some(AccessRequest {
+        principal: caller.clone(),
+        action,
+        resource,
+    })
+}
+
+/// The Namespace that a binding names, if it names one.
+pub(crate) fn auth_namespace(auth: &HarnessAuth) -> Option<NamespaceId> {
+    match auth {
+        HarnessAuth::ApiKey { source } => Some(source.namespace_id),
+        HarnessAuth::CodexPat { source } => Some(match source {
+            TokenSource::Secret { namespace_id, .. } | TokenSource::ServiceAccount { namespace_id, .. } => {
+                *namespace_id
+            }
+        }),
+        HarnessAuth::CredentialSource { .. } | HarnessAuth::Runtime {} => None,
+    }
+}
+
+/// One question for each Secret that is bound.
+pub(crate) fn binding_requests(
+    principal: &PrincipalId,
+    namespace: NamespaceId,
+    bindings: &SecretBindings,
+) -> Vec<AccessRequest> {
+    let mut requests = Vec::new();
+    for binding in bindings.values() {
+        let request = operate(principal, namespace, binding.source.id);
+        if !requests.contains(&request) {
+            requests.push(request);
+        }
+    }
+    requests
+}
+
+/// Whether this principal may operate this Secret.
+pub(crate) fn operate(principal: &PrincipalId, namespace: NamespaceId, id: SecretId) -> AccessRequest {
+    let resource = ResourceRef::secret(namespace, id);
+    AccessRequest {
+        principal: principal.clone(),
+        action: Action::Operate,
+        resource,
+    }
+}
+
+/// The caller's grants on every bound Secret.
+pub(crate) fn bindings_granted(
+    grants: &Grants,
+    caller: &PrincipalId,
+    namespace: NamespaceId,
+    bindings: &SecretBindings,
+) -> Result<(), Refusal> {
+    binding_requests(caller, namespace, bindings)
+        .iter()
+        .try_for_each(|request| grants.require(request).map(|_| ()))
+}
+
+/// The record of a Secret: 404 when there is none.
+pub(crate) fn find(secrets: &[Secret], id: SecretId) -> Result<&Secret, Refusal> {
+    secrets
+        .iter()
+        .find(|secret| secret.id == id)
+        .ok_or_else(Refusal::not_found)
+}
+
+/// The record of a Secret of the selected driver: 404 when there is none, 503 with `other` when another driver stored it.
+pub(crate) fn owned<'a>(
+    secrets: &'a [Secret],
+    id: SecretId,
+    driver: &str,
+    other: &'static str,
+) -> Result<&'a Secret, Refusal> {
+    let secret = find(secrets, id)?;
+    if secret.driver_id == driver {
+        Ok(secret)
+    } else {
+        Err(Refusal::unavailable(other))
+    }
+}
+
+/// Every bound Secret exists and is the selected driver's.
+pub(crate) fn bindings_owned(secrets: &[Secret], bindings: &SecretBindings, driver: &str) -> Result<(), Refusal> {
+    bindings
+        .values()
+        .try_for_each(|binding| owned(secrets, binding.source.id, driver, BINDING_OF_OTHER_DRIVER).map(|_| ()))
+}
+
+/// The binding's record: a Secret of the selected driver. Service accounts and credential sources do not exist in an
+/// Installation whose drivers issue none.
+pub(crate) fn auth_source(secrets: &[Secret], auth: &HarnessAuth, driver: &str) -> Result<(), Refusal> {
+    match auth {
+        HarnessAuth::ApiKey { .. }
+        | HarnessAuth::CodexPat {
+            source: TokenSource::Secret { .. },
+        } => match auth.secret() {
+            Some((_, id)) => owned(secrets, id, driver, AUTH_OF_OTHER_DRIVER).map(|_| ()),
+            None => Ok(()),
+        },
+        HarnessAuth::CodexPat {
+            source: TokenSource::ServiceAccount { .. },
+        } => Err(Refusal::not_found()),
+        HarnessAuth::CredentialSource { .. } => Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured)),
+        HarnessAuth::Runtime {} => Ok(()),
+    }
+}

@@ -1,0 +1,172 @@
+//! Service keys: what the `x-api-key` header carries (spec/engine 2.1, 2.3).
+//!
+//! A key is `occ_<uuid>_<64 hexadecimal digits>`. The first part names it; of the second, 256 random bits, only the SHA-256 is kept.
+
+use std::{fmt::Write as _, time::Duration};
+
+use subtle::ConstantTimeEq as _;
+
+use super::{
+    Answer, Caller, ControlPlane, CreateServiceKey, IssuedKey,
+    commit::Tries,
+    operation::{Scope, look},
+};
+use crate::{
+    admission::{DetailCode, Refusal},
+    digest,
+    driver::{Action, DriverKind, ResourceRef},
+    id::{NamespaceId, RequestId, ServiceKeyId},
+    reason::ApiCode,
+    resource::PrincipalId,
+    secret_value::SecretValue,
+    store::{Change, NewServiceKey, Write},
+    time::Timestamp,
+};
+
+const EXPIRES_IN: std::ops::RangeInclusive<u64> = 86_400..=31_536_000;
+const EXPIRES_IN_DEFAULT: u64 = 2_592_000;
+
+pub(super) fn days(days: u64) -> Duration {
+    Duration::from_secs(days * 86_400)
+}
+
+/// A key to be made.
+pub(super) struct NewKey {
+    pub(super) principal: PrincipalId,
+    pub(super) name: String,
+    pub(super) namespace: Option<NamespaceId>,
+}
+
+impl NewKey {
+    /// What is stored, and what is shown once.
+    pub(super) fn issue(self, expires_at: Timestamp) -> (NewServiceKey, SecretValue) {
+        let id = ServiceKeyId::random();
+        let secret = rand::random::<[u8; 32]>()
+            .iter()
+            .fold(String::with_capacity(64), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            });
+        let secret_hash = digest::hex(secret.as_bytes());
+        let value = SecretValue::from(format!("occ_{}_{secret}", id.uuid().hyphenated()));
+        let Self {
+            principal,
+            name,
+            namespace,
+        } = self;
+        let expires_at = Some(expires_at);
+        (
+            NewServiceKey {
+                id,
+                principal,
+                name,
+                secret_hash,
+                namespace_id: namespace,
+                expires_at,
+            },
+            value,
+        )
+    }
+}
+
+/// The id and the secret half of a well-formed key.
+fn parse(presented: &str) -> Option<(ServiceKeyId, &str)> {
+    let (uuid, secret) = presented.strip_prefix("occ_")?.split_once('_')?;
+    let id = format!("{}{uuid}", ServiceKeyId::PREFIX).parse().ok()?;
+    Some((id, secret))
+}
+
+impl ControlPlane {
+    /// Who presents this key (`x-api-key`). A key that is malformed, unknown, wrong, revoked or expired reads the same: 401.
+    pub async fn authenticate(&self, presented: &str, request: RequestId) -> Answer<Caller> {
+        let refused = || Refusal::new(ApiCode::Unauthenticated);
+        let (id, secret) = parse(presented).ok_or_else(refused)?;
+        let row = self.store.service_key(id).await?;
+        // An unknown key is compared too, so that its answer takes as long.
+        let stored = row.as_ref().map_or("", |row| &row.key.secret_hash);
+        let mut expected = [b'0'; 64];
+        let known = stored.len() == expected.len();
+        if known {
+            expected.copy_from_slice(stored.as_bytes());
+        }
+        let same: bool = digest::hex(secret.as_bytes()).as_bytes().ct_eq(&expected).into();
+        match row {
+            Some(row) if known && same && !row.expired => {
+                let NewServiceKey {
+                    id,
+                    principal,
+                    namespace_id,
+                    ..
+                } = row.key;
+                Ok(Caller {
+                    principal,
+                    key: Some(id),
+                    namespace: namespace_id,
+                    request,
+                })
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// Makes a service key for a person or a service principal; never for an Agent's. Needs `installation:administer`.
+    pub async fn create_service_key(&self, caller: &Caller, input: CreateServiceKey) -> Answer<IssuedKey> {
+        let op = self.operation(caller, "openclaw.service_keys.create", Scope::Installation);
+        op.answer(async {
+            let expires_in = input.expires_in.unwrap_or(EXPIRES_IN_DEFAULT);
+            if !EXPIRES_IN.contains(&expires_in) {
+                let refusal = Refusal::invalid("expiresIn must be 86400 to 31536000 seconds.");
+                return Err(refusal.at("/expiresIn", DetailCode::InvalidValue));
+            }
+            let resource = ResourceRef::installation(self.known_installation().await?.id);
+            let allowed = op.require(Action::Administer, resource.clone()).await?;
+            let cx = self.context();
+            let found = look(self.drivers.iam.lookup(&cx, &input.principal_id)).await;
+            let identity = found
+                .map_err(|e| Refusal::driver(DriverKind::Iam, &e))?
+                .ok_or_else(Refusal::not_found)?;
+            if identity.agent_id.is_some() {
+                let refusal = Refusal::invalid("An Agent's service principal cannot have a service key.");
+                return Err(refusal.at("/principalId", DetailCode::InvalidValue));
+            }
+            if identity.namespace_id.is_some() && identity.namespace_id != input.namespace_id {
+                let refusal = Refusal::invalid("The principal is confined to a Namespace, and the key must be too.");
+                return Err(refusal.at("/namespaceId", DetailCode::InvalidValue));
+            }
+            if let Some(namespace) = input.namespace_id {
+                self.store.namespace(namespace).await?.ok_or_else(Refusal::not_found)?;
+            }
+            let now = self.store.now().await?;
+            let new = NewKey {
+                principal: input.principal_id,
+                name: input.name.to_string(),
+                namespace: input.namespace_id,
+            };
+            let (key, value) = new.issue(now.plus(Duration::from_secs(expires_in)));
+            let view = (&key).into();
+            let event = op
+                .event(resource, &allowed)
+                .with("createdServiceKeyId", key.id.to_string())
+                .with("principalId", key.principal.as_str());
+            let change = Change::new().write(Write::ServiceKey(key)).audit(event);
+            Tries::new(&*self.store).commit_alone(change).await?;
+            Ok(IssuedKey { key: view, value })
+        })
+        .await
+    }
+
+    /// Ends a service key. Needs `installation:administer`.
+    pub async fn revoke_service_key(&self, caller: &Caller, id: ServiceKeyId) -> Answer<()> {
+        let op = self.operation(caller, "openclaw.service_keys.revoke", Scope::Installation);
+        op.answer(async {
+            let resource = ResourceRef::installation(self.known_installation().await?.id);
+            let allowed = op.require(Action::Administer, resource.clone()).await?;
+            self.store.service_key(id).await?.ok_or_else(Refusal::not_found)?;
+            let event = op.event(resource, &allowed).with("revokedServiceKeyId", id.to_string());
+            let change = Change::new().write(Write::RevokeServiceKey(id)).audit(event);
+            Tries::new(&*self.store).commit_alone(change).await?;
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,141 @@
+//! Stop and deletion of Agents (seed: Stop, Deletion; spec/engine 3.2).
+
+use uuid::Uuid;
+
+use super::{
+    Answer, Caller, ControlPlane,
+    commit::Tries,
+    operation::{Operation, Scope},
+    retry::FailedDeletion,
+};
+use crate::{
+    audit::{AuditEvent, Authorization},
+    driver::{Action, ResourceKind, ResourceRef},
+    iam::{ExactResource, Subject},
+    id::{AgentId, NamespaceId},
+    resource::{Agent, AgentStatus, DesiredRuntimeState},
+    store::{AgentRow, Change, Expect, WorkState, Write},
+    work::{NewWork, Target},
+};
+
+impl ControlPlane {
+    /// Sets the desired state to stopped and queues the stop; each request is work of its own, and repeats are harmless. An
+    /// Agent that is being deleted is returned as it is.
+    pub async fn stop_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<Agent> {
+        let op = self.operation(caller, "openclaw.agents.stop", Scope::Namespace(namespace));
+        op.answer(async {
+            let allowed = op.require(Action::Operate, ResourceRef::agent(namespace, id)).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
+                if agent.status == AgentStatus::Deleting {
+                    return Ok(agent);
+                }
+                agent.desired_runtime_state = DesiredRuntimeState::Stopped;
+                let target = Target::AgentStopped {
+                    namespace,
+                    agent: id,
+                    operation: Uuid::new_v4(),
+                };
+                let change = Change::new()
+                    .expect(Expect::Agent(id, version))
+                    .write(Write::UpdateAgent(agent.clone()))
+                    .write(Write::Enqueue(NewWork {
+                        target,
+                        actor: caller.principal.clone(),
+                    }))
+                    .audit(op.event(ResourceRef::agent(namespace, id), &allowed));
+                if tries.commit(change).await? {
+                    return Ok(agent);
+                }
+            }
+        })
+        .await
+    }
+
+    /// Begins the deletion of an Agent, or repeats a failed one. While one is queued or running it changes nothing.
+    pub async fn delete_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<Agent> {
+        let op = self.operation(caller, "openclaw.agents.delete", Scope::Namespace(namespace));
+        op.answer(async {
+            let allowed = op.require(Action::Delete, ResourceRef::agent(namespace, id)).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
+                let work = NewWork {
+                    target: Target::AgentDeleted { namespace, agent: id },
+                    actor: caller.principal.clone(),
+                };
+                let next = if agent.status == AgentStatus::Deleting {
+                    match self.retry_agent(&op, &allowed, &work).await? {
+                        Some(event) => Change::new().write(Write::Requeue(work)).audit(event),
+                        None => return Ok(agent),
+                    }
+                } else {
+                    agent.desired_runtime_state = DesiredRuntimeState::Stopped;
+                    agent.status = AgentStatus::Deleting;
+                    let event = self
+                        .removal_event(op.event(ResourceRef::agent(namespace, id), &allowed), &agent)
+                        .await?;
+                    Change::new()
+                        .write(Write::DropWorkspaceSetup(id))
+                        .write(Write::Enqueue(work))
+                        .audit(event)
+                };
+                // The write of the row also fences two callers that repeat a deletion at once.
+                let mut change = next.expect(Expect::Agent(id, version));
+                change.writes.insert(0, Write::UpdateAgent(agent.clone()));
+                if tries.commit(change).await? {
+                    return Ok(agent);
+                }
+            }
+        })
+        .await
+    }
+
+    /// The record of a repeated deletion; `None` while one is under way.
+    async fn retry_agent(
+        &self,
+        op: &Operation<'_>,
+        allowed: &Authorization,
+        work: &NewWork,
+    ) -> Answer<Option<AuditEvent>> {
+        let Some(WorkState::Failed {
+            actor: initiator,
+            attempts,
+            failure,
+            ..
+        }) = self.store.work_state(&work.target.key()).await?
+        else {
+            return Ok(None);
+        };
+        let failed = FailedDeletion {
+            initiator,
+            attempts,
+            failure,
+        };
+        failed.admit(op, allowed).await?;
+        let mut event = failed.describe(op.event(work.target.resource(), allowed));
+        "openclaw.agents.delete.retry".clone_into(&mut event.action);
+        Ok(Some(event))
+    }
+
+    /// Names the access bindings that the completed deletion removes: those of the Agent's principal, and those on the Agent.
+    async fn removal_event(&self, event: AuditEvent, agent: &Agent) -> Answer<AuditEvent> {
+        let exact = ExactResource {
+            kind: ResourceKind::Agent,
+            id: agent.id.to_string(),
+        };
+        let subject = Subject::Identity(agent.service_principal_id.clone());
+        let bindings = self.store.access_bindings(agent.namespace_id).await?.into_iter();
+        let removed: Vec<_> = bindings
+            .filter(|binding| binding.subject == subject || binding.resource.as_ref() == Some(&exact))
+            .map(|binding| binding.id)
+            .collect();
+        let event = event.with("servicePrincipalId", agent.service_principal_id.as_str());
+        Ok(if removed.is_empty() {
+            event
+        } else {
+            event.with("accessBindingIds", removed)
+        })
+    }
+}

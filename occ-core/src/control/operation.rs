@@ -1,0 +1,187 @@
+//! One operation of one caller: its scope, its questions to the IAM Driver, and what is recorded of it.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use super::{Answer, Caller, ControlPlane};
+use crate::{
+    admission::{Record, Refusal, denied},
+    audit::{AuditEvent, Authorization},
+    driver::{
+        AccessRequest, Action, DriverKind, DriverState, EffectError, EffectResult, Fault, FaultKind, OperationContext,
+        ResourceRef, StateReader,
+    },
+    id::NamespaceId,
+    reason::ApiCode,
+    resource::PrincipalId,
+    store::Change,
+    time::{Clock as _, SystemClock},
+};
+
+/// How long one driver call of a request may take.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What an operation touches, for keys that open one Namespace only.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scope {
+    /// One Namespace.
+    Namespace(NamespaceId),
+    /// The Installation itself.
+    Installation,
+    /// Whatever the caller may read.
+    Readable,
+}
+
+/// One operation of one caller.
+pub(super) struct Operation<'a> {
+    plane: &'a ControlPlane,
+    caller: &'a Caller,
+    name: &'static str,
+    scope: Scope,
+}
+
+impl ControlPlane {
+    /// `name` is the action in the audit, such as `openclaw.agents.deploy`.
+    pub(super) fn operation<'a>(&'a self, caller: &'a Caller, name: &'static str, scope: Scope) -> Operation<'a> {
+        Operation {
+            plane: self,
+            caller,
+            name,
+            scope,
+        }
+    }
+
+    /// What a driver is given for one attempt: its own records with nothing staged, and a deadline.
+    pub(super) fn context(&self) -> OperationContext {
+        let reader: Arc<dyn StateReader> = Arc::clone(&self.store) as _;
+        let clock = Arc::new(SystemClock);
+        let deadline = clock.now().plus(DRIVER_TIMEOUT);
+        OperationContext::new(clock, DriverState::new(reader)).with_deadline(deadline)
+    }
+}
+
+/// A driver call that changes nothing.
+pub(super) async fn look<T>(call: impl Future<Output = EffectResult<T>>) -> EffectResult<T> {
+    let elapsed = |_| Err(Fault::new("wait for a driver's answer", FaultKind::Timeout).into());
+    timeout(DRIVER_TIMEOUT, call).await.unwrap_or_else(elapsed)
+}
+
+/// A driver call that may have changed something when it is cut off.
+pub(super) async fn effect<T>(call: impl Future<Output = EffectResult<T>>) -> EffectResult<T> {
+    timeout(DRIVER_TIMEOUT, call)
+        .await
+        .unwrap_or(Err(EffectError::UnknownOutcome))
+}
+
+impl Operation<'_> {
+    /// Runs the operation inside its scope. What its refusal must leave in the audit is written before it is answered; a
+    /// refusal that cannot be recorded is answered with 503 instead (spec/engine 2.3).
+    pub(super) async fn answer<T>(&self, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+        let answer = match self.in_scope().await {
+            Ok(()) => work.await,
+            Err(refusal) => Err(refusal),
+        };
+        let Err(mut refusal) = answer else { return answer };
+        if let Some(record) = refusal.take_record() {
+            let event = self.identified(record.event(self.caller.principal.clone(), self.name));
+            if self.plane.store.commit(Change::new().audit(event)).await.is_err() {
+                return Err(Refusal::unavailable("The audit record could not be written."));
+            }
+        }
+        Err(refusal)
+    }
+
+    async fn in_scope(&self) -> Answer<()> {
+        let Some(opened) = self.caller.namespace else {
+            return Ok(());
+        };
+        let resource = match self.scope {
+            Scope::Readable => return Ok(()),
+            Scope::Namespace(namespace) if namespace == opened => return Ok(()),
+            Scope::Namespace(namespace) => ResourceRef::namespace(namespace),
+            Scope::Installation => ResourceRef::installation(self.plane.known_installation().await?.id),
+        };
+        Err(Refusal::new(ApiCode::Forbidden).recorded(Record::OutOfScope(resource)))
+    }
+
+    /// Asks several questions about one state of the policy. An answer of another driver than the selected one is none.
+    pub(super) async fn decide(&self, requests: Vec<AccessRequest>) -> Answer<Vec<Authorization>> {
+        let iam = &self.plane.drivers.iam;
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let cx = self.plane.context();
+        let decisions = look(iam.authorize_all(&cx, &requests))
+            .await
+            .map_err(|e| Refusal::driver(DriverKind::Iam, &e))?;
+        let selected = &iam.identity().id;
+        if decisions.len() != requests.len() || decisions.iter().any(|decision| decision.driver_id != *selected) {
+            tracing::error!("the IAM Driver answered other questions, or in another driver's name");
+            return Err(Refusal::driver_away(DriverKind::Iam));
+        }
+        Ok(requests
+            .into_iter()
+            .zip(decisions)
+            .map(|(request, decision)| Authorization { request, decision })
+            .collect())
+    }
+
+    /// Who asks.
+    pub(super) fn principal(&self) -> &PrincipalId {
+        &self.caller.principal
+    }
+
+    /// The caller's question.
+    pub(super) fn ask(&self, action: Action, resource: ResourceRef) -> AccessRequest {
+        AccessRequest {
+            principal: self.caller.principal.clone(),
+            action,
+            resource,
+        }
+    }
+
+    /// The caller's grants, all of them; 403 for the first that is denied.
+    pub(super) async fn require_all(&self, requests: Vec<AccessRequest>) -> Answer<Vec<Authorization>> {
+        let answers = self.decide(requests).await?;
+        match answers.iter().find(|answer| !answer.decision.allowed) {
+            Some(answer) => Err(denied(answer.clone())),
+            None => Ok(answers),
+        }
+    }
+
+    /// The caller's grant.
+    pub(super) async fn require(&self, action: Action, resource: ResourceRef) -> Answer<Authorization> {
+        let answers = self.require_all(vec![self.ask(action, resource)]).await?;
+        answers.into_iter().next().ok_or(Refusal::driver_away(DriverKind::Iam))
+    }
+
+    /// The items that the caller may read; the whole list fails when the IAM Driver does (spec/engine 19.6).
+    pub(super) async fn readable<T>(&self, items: Vec<T>, resource: impl Fn(&T) -> ResourceRef) -> Answer<Vec<T>> {
+        let requests = items
+            .iter()
+            .map(|item| self.ask(Action::Read, resource(item)))
+            .collect();
+        let answers = self.decide(requests).await?;
+        Ok(items
+            .into_iter()
+            .zip(answers)
+            .filter_map(|(item, a)| a.decision.allowed.then_some(item))
+            .collect())
+    }
+
+    /// The record of a success.
+    pub(super) fn event(&self, resource: ResourceRef, allowed_by: &Authorization) -> AuditEvent {
+        let mut event = AuditEvent::mutation(self.caller.principal.clone(), self.name, resource);
+        event.authorization = Some(allowed_by.clone());
+        self.identified(event)
+    }
+
+    fn identified(&self, mut event: AuditEvent) -> AuditEvent {
+        event.request_id = Some(self.caller.request);
+        match self.caller.key {
+            Some(key) => event.with("serviceKeyId", key.to_string()),
+            None => event,
+        }
+    }
+}

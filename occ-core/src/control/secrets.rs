@@ -1,0 +1,248 @@
+//! Secrets: references here, bytes with the Secret Driver (spec/engine 1.6, spec/contracts 9).
+
+use super::{
+    Answer, Caller, ConsumersView, ControlPlane, SecretView,
+    commit::{Tries, Uncommitted},
+    configurations::refuse_referenced,
+    namespaces::ACCEPTING,
+    operation::{Scope, effect},
+};
+use crate::{
+    admission::{Refusal, draft, is_conflict},
+    driver::{Action, DriverKind, ResourceKind, ResourceRef, SecretIdentity},
+    iam::ExactResource,
+    id::{NamespaceId, SecretId},
+    resource::{BackendRef, Name, Secret},
+    secret_value::SecretValue,
+    store::{Change, Consumers, Expect, Write},
+};
+
+/// A Secret that another driver stored is never touched through the selected one.
+const OF_OTHER_DRIVER: &str = "The Secret is stored through another Secret Driver than the selected one. Select that driver to change or delete it.";
+
+impl ControlPlane {
+    /// Creates a Secret. [`SecretValue::from_caller`] has checked the value.
+    pub async fn create_secret(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        name: Name,
+        value: SecretValue,
+    ) -> Answer<SecretView> {
+        let op = self.operation(caller, "openclaw.secrets.create", Scope::Namespace(namespace));
+        op.answer(async {
+            let allowed = op
+                .require(Action::Create, ResourceRef::collection(ResourceKind::Secret, namespace))
+                .await?;
+            let identity = SecretIdentity {
+                id: SecretId::random(),
+                namespace_id: namespace,
+                name,
+            };
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                draft::accepts(&self.live_namespace(namespace).await?)?;
+                let created_at = self.store.now().await?;
+                let cx = self.context();
+                let backend_ref = effect(self.drivers.secret.create(&cx, &identity, &value))
+                    .await
+                    .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
+                let secret = Secret {
+                    id: identity.id,
+                    namespace_id: namespace,
+                    name: identity.name.clone(),
+                    driver_id: self.drivers.secret.identity().id.clone(),
+                    backend_ref,
+                    version: 1,
+                    created_at,
+                };
+                let change = Change::new()
+                    .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
+                    .write(Write::Secret(secret.clone()))
+                    .state(cx.state().take_staged())
+                    .audit(op.event(ResourceRef::secret(namespace, secret.id), &allowed));
+                match tries.commit(change).await {
+                    Ok(true) => return Ok((&secret).into()),
+                    Ok(false) => {}
+                    Err(Uncommitted::Certain(refusal)) => {
+                        self.forget_value(&identity, &secret.backend_ref).await;
+                        return Err(refusal);
+                    }
+                    Err(unknown) => return Err(unknown.into()),
+                }
+            }
+        })
+        .await
+    }
+
+    /// A Secret and who refers to it; never its value.
+    pub async fn secret(&self, caller: &Caller, namespace: NamespaceId, id: SecretId) -> Answer<SecretView> {
+        let op = self.operation(caller, "openclaw.secrets.read", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::secret(namespace, id)).await?;
+            let secret = self.secret_record(namespace, id).await?;
+            let Consumers { agents, configurations } = self.store.secret_consumers(namespace, id).await?;
+            let all = agents.len() + configurations.len();
+            let agents = op.readable(agents, |id| ResourceRef::agent(namespace, *id)).await?;
+            let configurations = op
+                .readable(configurations, |id| ResourceRef::configuration(namespace, *id))
+                .await?;
+            let unreadable = all - agents.len() - configurations.len();
+            let consumers = Some(ConsumersView {
+                agents,
+                configurations,
+                unreadable,
+            });
+            Ok(SecretView {
+                consumers,
+                ..SecretView::from(&secret)
+            })
+        })
+        .await
+    }
+
+    /// The Secrets that the caller may read, by creation. Needs `namespace:read`.
+    pub async fn secrets(&self, caller: &Caller, namespace: NamespaceId) -> Answer<Vec<SecretView>> {
+        let op = self.operation(caller, "openclaw.secrets.list", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
+            self.live_namespace(namespace).await?;
+            let secrets = self.store.secrets(namespace).await?;
+            let secrets = op
+                .readable(secrets, |secret| ResourceRef::secret(namespace, secret.id))
+                .await?;
+            Ok(secrets.iter().map(Into::into).collect())
+        })
+        .await
+    }
+
+    /// Replaces a Secret's value. Restarts nothing: a redeployment delivers it.
+    pub async fn update_secret(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: SecretId,
+        value: SecretValue,
+    ) -> Answer<SecretView> {
+        let op = self.operation(caller, "openclaw.secrets.update", Scope::Namespace(namespace));
+        op.answer(async {
+            let allowed = op.require(Action::Update, ResourceRef::secret(namespace, id)).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let mut secret = self.own_secret(namespace, id).await?;
+                let before = secret.version;
+                secret.version += 1;
+                let cx = self.context();
+                match effect(
+                    self.drivers
+                        .secret
+                        .update(&cx, &identity_of(&secret), &secret.backend_ref, &value),
+                )
+                .await
+                {
+                    Ok(()) => {}
+                    Err(error) if is_conflict(&error) => {
+                        tries.again().await?;
+                        continue;
+                    }
+                    Err(error) => return Err(Refusal::driver(DriverKind::Secret, &error)),
+                }
+                let change = Change::new()
+                    .expect(Expect::Secret(id, before))
+                    .write(Write::UpdateSecret(secret.clone()))
+                    .state(cx.state().take_staged())
+                    .audit(op.event(ResourceRef::secret(namespace, id), &allowed));
+                if tries.commit(change).await? {
+                    return Ok((&secret).into());
+                }
+            }
+        })
+        .await
+    }
+
+    /// Deletes a Secret that nobody refers to, its value, and the access bindings on it.
+    pub async fn delete_secret(&self, caller: &Caller, namespace: NamespaceId, id: SecretId) -> Answer<()> {
+        let op = self.operation(caller, "openclaw.secrets.delete", Scope::Namespace(namespace));
+        op.answer(async {
+            let resource = ResourceRef::secret(namespace, id);
+            let allowed = op.require(Action::Delete, resource.clone()).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let secret = self.own_secret(namespace, id).await?;
+                let Consumers { agents, configurations } = self.store.secret_consumers(namespace, id).await?;
+                let agents = agents.into_iter().map(|id| ResourceRef::agent(namespace, id));
+                let configurations = configurations
+                    .into_iter()
+                    .map(|id| ResourceRef::configuration(namespace, id));
+                let consumers = agents.chain(configurations).collect();
+                refuse_referenced(&op, "The Secret is still referenced by ", consumers).await?;
+                let cx = self.context();
+                effect(
+                    self.drivers
+                        .secret
+                        .delete(&cx, &identity_of(&secret), &secret.backend_ref),
+                )
+                .await
+                .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
+                let change = Change::new()
+                    .expect(Expect::Secret(id, secret.version))
+                    .expect(Expect::SecretUnreferenced(id))
+                    .write(Write::DeleteSecret(id))
+                    .state(cx.state().take_staged());
+                let exact = ExactResource {
+                    kind: ResourceKind::Secret,
+                    id: id.to_string(),
+                };
+                let event = op.event(resource.clone(), &allowed);
+                let change = self
+                    .with_exact_bindings_removed(change, namespace, &exact, event)
+                    .await?;
+                if tries.commit(change).await? {
+                    return Ok(());
+                }
+            }
+        })
+        .await
+    }
+
+    /// The records of these Secrets, as far as they exist, each once.
+    pub(super) async fn named_secrets(&self, namespace: NamespaceId, mut ids: Vec<SecretId>) -> Answer<Vec<Secret>> {
+        ids.sort_unstable();
+        ids.dedup();
+        let mut secrets = Vec::with_capacity(ids.len());
+        for id in ids {
+            secrets.extend(self.store.secret(namespace, id).await?);
+        }
+        Ok(secrets)
+    }
+
+    async fn secret_record(&self, namespace: NamespaceId, id: SecretId) -> Answer<Secret> {
+        self.store.secret(namespace, id).await?.ok_or_else(Refusal::not_found)
+    }
+
+    /// The record of a Secret that the selected driver stored; 503 when another one did.
+    async fn own_secret(&self, namespace: NamespaceId, id: SecretId) -> Answer<Secret> {
+        let secret = self.secret_record(namespace, id).await?;
+        if secret.driver_id == self.drivers.secret.identity().id {
+            Ok(secret)
+        } else {
+            Err(Refusal::unavailable(OF_OTHER_DRIVER))
+        }
+    }
+
+    /// Takes back what a driver with a place of its own stored for a Secret that does not exist.
+    async fn forget_value(&self, identity: &SecretIdentity, at: &BackendRef) {
+        if let Err(error) = effect(self.drivers.secret.delete(&self.context(), identity, at)).await {
+            tracing::warn!(id = %identity.id, %error, "a value without a Secret could not be taken back");
+        }
+    }
+}
+
+/// The Secret as its driver knows it.
+pub(super) fn identity_of(secret: &Secret) -> SecretIdentity {
+    SecretIdentity {
+        id: secret.id,
+        namespace_id: secret.namespace_id,
+        name: secret.name.clone(),
+    }
+}
