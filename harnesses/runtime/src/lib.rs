@@ -4,3 +4,22 @@ pub mod exit;
 pub mod identity;
 pub mod spec;
 pub mod status;
+
+#[cfg(feature = "supervisor")]
+pub mod cli;
+#[cfg(feature = "supervisor")]
+mod keep;
+#[cfg(feature = "supervisor")]
+mod launch;
+#[cfg(feature = "supervisor")]
+mod log;
+#[cfg(feature = "supervisor")]
+mod probe;
+#[cfg(feature = "supervisor")]
+mod secrets;
+#[cfg(feature = "supervisor")]
+mod setup;
+#[cfg(feature = "supervisor")]
+mod supervise;
+#[cfg(feature = "supervisor")]
+mod tree;

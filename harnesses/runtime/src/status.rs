@@ -56,6 +56,8 @@ pub enum State {
     },
     /// The model is being checked.
     Probing,
+    /// All that can be checked without the component is as it should be. The end of a run that only checks.
+    Checked,
     /// The component was started and does not report ready yet.
     Starting,
     /// The component reported ready.
@@ -82,6 +84,7 @@ impl State {
         match self {
             Self::Setup { .. } => "setup",
             Self::Probing => "probing",
+            Self::Checked => "checked",
             Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Restarting => "restarting",
@@ -126,11 +129,10 @@ impl Status {
     pub const fn pending(&self) -> Option<Pending> {
         match self.state {
             State::Setup { retrying: true } => Some(Pending::WorkspaceSetupRetrying),
-            State::Setup { retrying: false }
-            | State::Probing
-            | State::Starting
-            | State::Restarting => Some(Pending::RevisionIncomplete),
-            State::Ready | State::Held { .. } | State::Stopping | State::Stopped => None,
+            State::Setup { retrying: false } | State::Probing | State::Starting | State::Restarting => {
+                Some(Pending::RevisionIncomplete)
+            }
+            State::Checked | State::Ready | State::Held { .. } | State::Stopping | State::Stopped => None,
         }
     }
 
@@ -142,7 +144,7 @@ impl Status {
             State::Setup { .. } => Token::known("workspace-setup"),
             State::Probing => Token::known("model-probe"),
             State::Starting | State::Restarting => Token::known("readiness"),
-            State::Ready | State::Stopping | State::Stopped => return None,
+            State::Checked | State::Ready | State::Stopping | State::Stopped => return None,
         };
         Some(RuntimeFailure {
             component: self.component.clone(),
@@ -197,6 +199,7 @@ mod tests {
         for state in [
             State::Setup { retrying: true },
             State::Probing,
+            State::Checked,
             State::Starting,
             State::Ready,
             State::Restarting,
@@ -206,23 +209,14 @@ mod tests {
         ] {
             let status = status(state);
             let bytes = serde_json::to_vec(&status).unwrap();
-            assert_eq!(
-                Status::parse(&bytes),
-                Some(status.clone()),
-                "{}",
-                status.state.name()
-            );
+            assert_eq!(Status::parse(&bytes), Some(status.clone()), "{}", status.state.name());
             assert_eq!(Status::parse(&bytes[..bytes.len() - 1]), None);
         }
     }
 
     #[test]
     fn a_status_with_an_impossible_cause_or_an_unknown_member_is_none() {
-        let mut wrong = serde_json::to_value(status(held(
-            RuntimeCode::Unavailable,
-            Some(Cause::InvalidJson),
-        )))
-        .unwrap();
+        let mut wrong = serde_json::to_value(status(held(RuntimeCode::Unavailable, Some(Cause::InvalidJson)))).unwrap();
         assert_eq!(Status::parse(wrong.to_string().as_bytes()), None);
         wrong = serde_json::to_value(status(State::Setup { retrying: false })).unwrap();
         wrong["state"]["setup"]["note"] = "free text".into();
@@ -235,10 +229,7 @@ mod tests {
             status(State::Setup { retrying: true }).pending(),
             Some(Pending::WorkspaceSetupRetrying)
         );
-        assert_eq!(
-            status(State::Probing).pending(),
-            Some(Pending::RevisionIncomplete)
-        );
+        assert_eq!(status(State::Probing).pending(), Some(Pending::RevisionIncomplete));
         assert_eq!(status(State::Ready).pending(), None);
         assert_eq!(status(held(RuntimeCode::Unavailable, None)).pending(), None);
         assert_eq!(

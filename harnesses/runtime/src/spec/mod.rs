@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, net::SocketAddr, path::Path};
 use occ_core::{
     id::{AgentId, NamespaceId, RevisionId},
     reason::Token,
-    resource::WorkspaceSetup,
+    resource::{WorkspaceFiles, WorkspaceSetup},
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,10 @@ pub struct LaunchSpec {
     pub stop_grace_ms: u64,
     /// Where the status is also served over HTTP.
     pub status_listen: Option<SocketAddr>,
+    /// Only checks what can be checked without writing to the workspace or starting the component, says
+    /// [`State::Checked`](crate::status::State::Checked) or the held failure, and ends. Beside a predecessor that serves.
+    #[serde(default)]
+    pub check_only: bool,
 }
 
 /// How the log file is kept.
@@ -113,7 +117,7 @@ pub struct Probe {
     pub environment: Environment,
     /// The check's own directory: made before it, removed after it, and never shared.
     pub directory: String,
-    /// Files in the check's state directory, by name.
+    /// Files of the check by their path below its state directory.
     pub files: BTreeMap<String, String>,
     /// Wall time that it may take on an idle CPU, in milliseconds.
     pub base_timeout_ms: u64,
@@ -192,11 +196,7 @@ impl LaunchSpec {
     /// Checks what the types alone do not say.
     pub fn validate(&self) -> Result<(), InvalidSpec> {
         let check = |ok: bool, member| {
-            if ok {
-                Ok(())
-            } else {
-                Err(InvalidSpec::Member(member))
-            }
+            if ok { Ok(()) } else { Err(InvalidSpec::Member(member)) }
         };
         check(command_is_valid(&self.command), "command")?;
         check(environment_is_valid(&self.environment), "environment")?;
@@ -211,7 +211,7 @@ impl LaunchSpec {
         check(self.log.max_bytes >= 4096 && self.log.keep <= 99, "log")?;
         check(self.readiness.url.starts_with("http://"), "readiness")?;
         if let Some(probe) = &self.probe {
-            let names = probe.files.keys().all(|name| is_file_name(name));
+            let names = probe.files.keys().all(|path| stays_below(path));
             check(
                 command_is_valid(&probe.command)
                     && environment_is_valid(&probe.environment)
@@ -221,10 +221,13 @@ impl LaunchSpec {
             )?;
         }
         if let Some(workspace) = &self.workspace {
+            let files = workspace.setup.as_ref().and_then(|setup| setup.files.as_ref());
+            let mut contents = files.into_iter().flat_map(|files| files.0.values());
             check(
                 command_is_valid(&workspace.command)
                     && environment_is_valid(&workspace.environment)
-                    && workspace.directory.starts_with('/'),
+                    && workspace.directory.starts_with('/')
+                    && contents.all(|content| WorkspaceFiles::check(content).is_ok()),
                 "workspace",
             )?;
         }
@@ -236,14 +239,9 @@ impl LaunchSpec {
         let environments = [
             Some(&self.environment),
             self.probe.as_ref().map(|probe| &probe.environment),
-            self.workspace
-                .as_ref()
-                .map(|workspace| &workspace.environment),
+            self.workspace.as_ref().map(|workspace| &workspace.environment),
         ];
-        let values = environments
-            .into_iter()
-            .flatten()
-            .flat_map(BTreeMap::values);
+        let values = environments.into_iter().flatten().flat_map(BTreeMap::values);
         values
             .filter_map(|source| match source {
                 EnvSource::Secret(key) => Some(key.as_str()),
@@ -253,13 +251,14 @@ impl LaunchSpec {
     }
 }
 
-fn is_file_name(name: &str) -> bool {
-    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
+/// Whether a relative path leads to a file below where it starts.
+fn stays_below(path: &str) -> bool {
+    let mut parts = path.split('/');
+    !path.contains('\0') && parts.all(|part| !matches!(part, "" | "." | ".."))
 }
 
 fn command_is_valid(command: &[String]) -> bool {
-    command.first().is_some_and(|program| !program.is_empty())
-        && command.iter().all(|text| !text.contains('\0'))
+    command.first().is_some_and(|program| !program.is_empty()) && command.iter().all(|text| !text.contains('\0'))
 }
 
 fn environment_is_valid(environment: &Environment) -> bool {

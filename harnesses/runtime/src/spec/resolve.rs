@@ -7,10 +7,7 @@ use std::{
 
 use occ_core::{
     id::{AgentId, NamespaceId, RevisionId},
-    plan::{
-        self, Component, Directory, EnvValue, Layout, PlannedFile, SecretSlot, Segment, Text,
-        Unresolved,
-    },
+    plan::{self, Component, Directory, EnvValue, Layout, PlannedFile, SecretSlot, Segment, Text, Unresolved},
     resource::WorkspaceSetup,
 };
 use serde::{Deserialize, Serialize};
@@ -55,22 +52,14 @@ pub struct Placement<'a> {
 
 impl LaunchSpec {
     /// Fills the component's places.
-    pub fn from_component(
-        component: &Component,
-        placement: Placement<'_>,
-    ) -> Result<Self, Unresolved> {
+    pub fn from_component(component: &Component, placement: Placement<'_>) -> Result<Self, Unresolved> {
         let layout = placement.layout;
         let directory = |directory| Text::directory(directory).resolve(layout);
         let mut requires = BTreeSet::new();
         let command = resolve_command(&component.command, layout, &mut requires)?;
         let port = Text::port(&component.readiness.port).resolve(layout)?;
         let probe = match &component.probe {
-            Some(probe) => Some(resolve_probe(
-                probe,
-                &placement.files.lock,
-                layout,
-                &mut requires,
-            )?),
+            Some(probe) => Some(resolve_probe(probe, &placement.files.lock, layout, &mut requires)?),
             None => None,
         };
         let workspace = match &component.workspace {
@@ -104,6 +93,7 @@ impl LaunchSpec {
             limits: placement.limits,
             stop_grace_ms: component.stop.grace_ms,
             status_listen: placement.status_listen,
+            check_only: false,
         })
     }
 }
@@ -153,10 +143,7 @@ fn resolve_command(
     Ok(resolved)
 }
 
-fn environment(
-    planned: &BTreeMap<String, EnvValue>,
-    layout: &Layout,
-) -> Result<Environment, Unresolved> {
+fn environment(planned: &BTreeMap<String, EnvValue>, layout: &Layout) -> Result<Environment, Unresolved> {
     let source = |value: &EnvValue| match value {
         EnvValue::Text(text) => text.resolve(layout).map(EnvSource::Text),
         EnvValue::Secret(slot) => Ok(EnvSource::Secret(secret_key(slot))),
@@ -168,10 +155,7 @@ fn environment(
 }
 
 /// The contents of planned files by name, with their places filled; the Compute writes a component's own.
-pub fn files(
-    planned: &[PlannedFile],
-    layout: &Layout,
-) -> Result<BTreeMap<String, String>, Unresolved> {
+pub fn files(planned: &[PlannedFile], layout: &Layout) -> Result<BTreeMap<String, String>, Unresolved> {
     planned
         .iter()
         .map(|file| Ok((file.name.clone(), file.content.resolve(layout)?)))
@@ -192,15 +176,9 @@ pub fn secrets(component: &Component) -> BTreeMap<String, SecretSlot> {
     let environments = [
         Some(&component.environment),
         component.probe.as_ref().map(|probe| &probe.environment),
-        component
-            .workspace
-            .as_ref()
-            .map(|workspace| &workspace.environment),
+        component.workspace.as_ref().map(|workspace| &workspace.environment),
     ];
-    let values = environments
-        .into_iter()
-        .flatten()
-        .flat_map(BTreeMap::values);
+    let values = environments.into_iter().flatten().flat_map(BTreeMap::values);
     values
         .filter_map(|value| match value {
             EnvValue::Secret(slot) => Some((secret_key(slot), slot.clone())),

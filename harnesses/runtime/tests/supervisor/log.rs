@@ -1,0 +1,55 @@
+use occ_runtime::spec::LogPolicy;
+
+use crate::workload::{Workload, eventually};
+
+#[test]
+fn the_output_and_the_supervisor_s_own_events_are_in_one_log() {
+    let workload = Workload::gateway(&["say-lines=3"]);
+    workload.launch();
+    workload.until_ready();
+    let log = workload.text("log");
+    assert!(log.contains("line 2 of many"));
+    let event = log
+        .lines()
+        .find(|line| line.contains("runtime.startup_phase"))
+        .expect("an event");
+    let event: serde_json::Value = serde_json::from_str(event).unwrap();
+    assert_eq!(event["container"], "gateway");
+    assert_eq!(event["phase"], "startup");
+    assert_eq!(event["outcome"], "succeeded");
+    assert!(event["ms"].is_u64() && event["sinceStartMs"].is_u64());
+}
+
+#[test]
+fn a_log_that_has_grown_is_set_aside_and_the_oldest_lines_go() {
+    let mut workload = Workload::gateway(&["say-lines=1000"]);
+    workload.spec.log = LogPolicy {
+        max_bytes: 8192,
+        keep: 2,
+    };
+    workload.launch();
+    workload.until_ready();
+    eventually("the last line", || {
+        workload.text("log").contains("line 999 of many").then_some(())
+    });
+    for (name, full) in [("log", false), ("log.1", true), ("log.2", true)] {
+        let length = workload.text(name).len();
+        assert!(length <= 8192 && (!full || length > 8000), "{name}: {length}");
+        assert!(workload.text(name).ends_with('\n'), "{name} ends with a whole line");
+    }
+    assert!(!workload.path("log.3").exists());
+    assert!(!workload.text("log.2").contains("line 0 of many"));
+}
+
+#[test]
+fn a_long_line_is_cut() {
+    let workload = Workload::gateway(&["say-long=100000"]);
+    workload.launch();
+    workload.until_ready();
+    let log = workload.text("log");
+    assert_eq!(
+        log.lines().find(|line| line.starts_with("xxx")).map(str::len),
+        Some(16 * 1024)
+    );
+    assert!(log.contains("\nafter the long line\n"));
+}
