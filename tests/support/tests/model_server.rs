@@ -1,8 +1,6 @@
 //! The model server, as a plain HTTP client sees it.
 
-use occ_test_support::model_server::{
-    Authorization, Behaviour, Endpoint, ModelServer, ModelServerError, Reply,
-};
+use occ_test_support::model_server::{Authorization, Behaviour, Endpoint, ModelServer, ModelServerError, Reply};
 use reqwest::{Client, Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -38,8 +36,7 @@ fn events(body: &str) -> Vec<Value> {
                     .find_map(|line: &str| line.strip_prefix(name))
                     .map(str::trim)
             };
-            let event: Value = serde_json::from_str(field("data:").expect("an event has data"))
-                .expect("data is JSON");
+            let event: Value = serde_json::from_str(field("data:").expect("an event has data")).expect("data is JSON");
             assert_eq!(event["type"].as_str(), field("event:"));
             event
         })
@@ -50,16 +47,10 @@ fn events(body: &str) -> Vec<Value> {
 async fn a_stream_has_every_event_in_order_and_repeats_what_the_user_said() -> TestResult {
     let server = ModelServer::start(Behaviour::echo()).await?;
     let response = ask(&server, None, true).await?;
-    assert_eq!(
-        response.headers()[header::CONTENT_TYPE],
-        "text/event-stream"
-    );
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
     let events = events(&response.text().await?);
 
-    let types: Vec<_> = events
-        .iter()
-        .filter_map(|event| event["type"].as_str())
-        .collect();
+    let types: Vec<_> = events.iter().filter_map(|event| event["type"].as_str()).collect();
     assert_eq!(
         types,
         [
@@ -75,10 +66,7 @@ async fn a_stream_has_every_event_in_order_and_repeats_what_the_user_said() -> T
             "response.completed",
         ]
     );
-    let said: String = events
-        .iter()
-        .filter_map(|event| event["delta"].as_str())
-        .collect();
+    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
     assert_eq!(said, "Model server heard: Hello there");
 
     let response = &events.last().expect("not empty")["response"];
@@ -133,16 +121,9 @@ async fn only_the_expected_key_is_accepted_and_no_key_is_remembered() -> TestRes
         assert!(!response.text().await?.contains("canary"));
     }
     server.expect_key(None);
-    assert_eq!(
-        ask(&server, Some("canary-other"), true).await?.status(),
-        StatusCode::OK
-    );
+    assert_eq!(ask(&server, Some("canary-other"), true).await?.status(), StatusCode::OK);
 
-    let seen: Vec<_> = server
-        .requests()
-        .iter()
-        .map(|request| request.authorization)
-        .collect();
+    let seen: Vec<_> = server.requests().iter().map(|request| request.authorization).collect();
     assert_eq!(
         seen,
         [
@@ -166,6 +147,12 @@ async fn each_fault_answers_in_the_providers_words() -> TestResult {
             Behaviour::ModelNotFound,
             StatusCode::BAD_REQUEST,
             "model_not_found",
+            None,
+        ),
+        (
+            Behaviour::ServerError,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server_error",
             None,
         ),
         (
@@ -197,13 +184,21 @@ async fn each_fault_answers_in_the_providers_words() -> TestResult {
 }
 
 #[tokio::test]
-async fn garbage_is_a_success_that_is_neither_events_nor_json() -> TestResult {
+async fn garbage_is_an_event_that_is_not_json_and_a_web_page_is_html() -> TestResult {
     let server = ModelServer::start(Behaviour::Garbage).await?;
-    let response = ask(&server, None, true).await?;
-    assert_eq!(response.status(), StatusCode::OK);
-    let body = response.text().await?;
-    assert!(serde_json::from_str::<Value>(&body).is_err());
-    assert!(!body.contains("data:"));
+    for (behaviour, kind) in [
+        (Behaviour::Garbage, "text/event-stream"),
+        (Behaviour::WebPage, "text/html"),
+    ] {
+        server.set(behaviour);
+        let response = ask(&server, None, true).await?;
+        assert_eq!(response.status(), StatusCode::OK);
+        let sent = response.headers()[header::CONTENT_TYPE].to_str()?.to_owned();
+        assert!(sent.starts_with(kind), "{sent}");
+        let body = response.text().await?;
+        let data = body.lines().find_map(|line| line.strip_prefix("data:"));
+        assert!(serde_json::from_str::<Value>(data.unwrap_or(&body)).is_err());
+    }
     Ok(())
 }
 
@@ -275,11 +270,7 @@ async fn refused_connections_end_what_was_open_and_the_port_comes_back() -> Test
 
     server.refuse_connections().await?;
     let _ = asked.await?;
-    assert!(
-        ask(&server, None, true)
-            .await
-            .is_err_and(|error| error.is_connect())
-    );
+    assert!(ask(&server, None, true).await.is_err_and(|error| error.is_connect()));
     server.refuse_connections().await?;
 
     server.set(Behaviour::echo());
@@ -287,18 +278,13 @@ async fn refused_connections_end_what_was_open_and_the_port_comes_back() -> Test
     server.listen_again()?;
     assert_eq!(server.base_url(), url);
     assert_eq!(ask(&server, None, true).await?.status(), StatusCode::OK);
-    assert_eq!(
-        server.requests().len(),
-        2,
-        "the refused request was never seen"
-    );
+    assert_eq!(server.requests().len(), 2, "the refused request was never seen");
     Ok(())
 }
 
 #[tokio::test]
 async fn an_address_beyond_loopback_is_refused() {
-    let started =
-        ModelServer::start_on(SocketAddr::from(([0, 0, 0, 0], 0)), Behaviour::echo()).await;
+    let started = ModelServer::start_on(SocketAddr::from(([0, 0, 0, 0], 0)), Behaviour::echo()).await;
     assert!(matches!(started, Err(ModelServerError::NotLoopback(_))));
 }
 

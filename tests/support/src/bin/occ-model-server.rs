@@ -36,6 +36,10 @@ struct Arguments {
     /// A file with the key to expect; every other key is answered with 401.
     #[arg(long)]
     expect_key_file: Option<PathBuf>,
+
+    /// End when standard input ends, so that the server outlives no caller that is killed.
+    #[arg(long)]
+    end_with_stdin: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,8 +52,12 @@ enum Mode {
     ModelNotFound,
     /// 429.
     RateLimited,
-    /// 200 with a body that is not the API's.
+    /// 500.
+    ServerError,
+    /// 200 with an event stream that cannot be read.
     Garbage,
+    /// 200 with HTML.
+    WebPage,
     /// Never answers.
     Hang,
 }
@@ -67,7 +75,9 @@ impl Arguments {
             Mode::RateLimited => Behaviour::RateLimited {
                 retry_after: self.retry_after.map(Duration::from_secs),
             },
+            Mode::ServerError => Behaviour::ServerError,
             Mode::Garbage => Behaviour::Garbage,
+            Mode::WebPage => Behaviour::WebPage,
             Mode::Hang => Behaviour::Hang,
         }
     }
@@ -105,7 +115,14 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = stdin_ended(), if arguments.end_with_stdin => {}
     }
     server.shutdown().await;
     Ok(())
+}
+
+/// Resolves when the other end of standard input is gone.
+async fn stdin_ended() {
+    let mut stdin = tokio::io::stdin();
+    let _ = tokio::io::copy(&mut stdin, &mut tokio::io::sink()).await;
 }

@@ -21,8 +21,12 @@ pub enum Behaviour {
         /// Sent as `Retry-After` in whole seconds; without it a client has to guess.
         retry_after: Option<Duration>,
     },
-    /// Answers 200 with a body that is neither an event stream nor JSON, like a captive portal.
+    /// Answers 500.
+    ServerError,
+    /// Answers 200 with an event stream whose event is not JSON.
     Garbage,
+    /// Answers 200 with HTML, like a captive portal or a wrong base URL.
+    WebPage,
     /// Reads the request and never answers, until the server stops listening.
     Hang,
 }

@@ -6,7 +6,7 @@ use super::record::{Endpoint, RecordedRequest};
 use super::turn::{Turn, last_user_text, model_of};
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{Html, IntoResponse, Json, Response};
@@ -37,18 +37,23 @@ struct Listening {
     closing: CancellationToken,
 }
 
+enum Answer {
+    Turn { reply: Reply, pause: Duration },
+    ModelNotFound,
+}
+
+/// A long conversation with tool schemas is past axum's default of 2 MB.
+const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+
 pub(super) fn router(shared: Arc<Shared>, closing: CancellationToken) -> Router {
     Router::new()
         .route("/v1/responses", post(responses))
         .route("/v1/models", get(models))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(Listening { shared, closing })
 }
 
-async fn responses(
-    State(listening): State<Listening>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+async fn responses(State(listening): State<Listening>, headers: HeaderMap, body: Bytes) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let (number, accepted) = listening.record(Endpoint::Responses, &headers, model_of(&request));
     if !accepted {
@@ -62,20 +67,16 @@ async fn responses(
             "The body is not a JSON object.",
         );
     }
-    let (reply, pause) = match listening.proceed().await {
-        Ok(Behaviour::Slow { reply, pause }) => (reply, pause),
-        Ok(Behaviour::Reply(reply)) => (reply, Duration::ZERO),
-        Ok(_) => {
-            return error(
-                StatusCode::BAD_REQUEST,
-                "invalid_request_error",
-                "model_not_found",
-                "The requested model does not exist.",
-            );
-        }
-        Err(response) => return response,
-    };
-    listening.answer(number, &request, &reply, pause).await
+    match listening.proceed().await {
+        Ok(Answer::Turn { reply, pause }) => listening.answer(number, &request, &reply, pause).await,
+        Ok(Answer::ModelNotFound) => error(
+            StatusCode::BAD_REQUEST,
+            "invalid_request_error",
+            "model_not_found",
+            "The requested model does not exist.",
+        ),
+        Err(fault) => fault,
+    }
 }
 
 async fn models(State(listening): State<Listening>, headers: HeaderMap) -> Response {
@@ -85,21 +86,17 @@ async fn models(State(listening): State<Listening>, headers: HeaderMap) -> Respo
     }
     match listening.proceed().await {
         Ok(_) => {
-            let model = json!({ "id": "occ-test-model", "object": "model", "created": 0, "owned_by": "occ-test-support" });
+            let model =
+                json!({ "id": "occ-test-model", "object": "model", "created": 0, "owned_by": "occ-test-support" });
             Json(json!({ "object": "list", "data": [model] })).into_response()
         }
-        Err(response) => response,
+        Err(fault) => fault,
     }
 }
 
 impl Listening {
     /// Remembers the request; returns its number, from one, and whether its key is accepted.
-    fn record(
-        &self,
-        endpoint: Endpoint,
-        headers: &HeaderMap,
-        model: Option<String>,
-    ) -> (usize, bool) {
+    fn record(&self, endpoint: Endpoint, headers: &HeaderMap, model: Option<String>) -> (usize, bool) {
         let authorization = ExpectedKey::check(lock(&self.shared.expected_key).as_ref(), headers);
         let mut requests = lock(&self.shared.requests);
         requests.push(RecordedRequest {
@@ -110,29 +107,28 @@ impl Listening {
         (requests.len(), authorization.is_accepted())
     }
 
-    /// The behaviour that needs to know the request, or the answer of one that does not.
-    async fn proceed(&self) -> Result<Behaviour, Response> {
+    /// What depends on the request, or the response of a fault that does not.
+    async fn proceed(&self) -> Result<Answer, Response> {
         let behaviour = lock(&self.shared.behaviour).clone();
         match behaviour {
+            Behaviour::Reply(reply) => Ok(Answer::Turn {
+                reply,
+                pause: Duration::ZERO,
+            }),
+            Behaviour::Slow { reply, pause } => Ok(Answer::Turn { reply, pause }),
+            Behaviour::ModelNotFound => Ok(Answer::ModelNotFound),
             Behaviour::RateLimited { retry_after } => Err(rate_limited(retry_after)),
-            Behaviour::Garbage => {
-                Err(Html("<!-- this is not the API -->\n\u{fffd}<<{{ \"half\": ").into_response())
-            }
+            Behaviour::ServerError => Err(server_error()),
+            Behaviour::Garbage => Err(garbage()),
+            Behaviour::WebPage => Err(Html("<!doctype html><title>Sign in</title>").into_response()),
             Behaviour::Hang => {
                 self.closing.cancelled().await;
                 Err(StatusCode::SERVICE_UNAVAILABLE.into_response())
             }
-            other => Ok(other),
         }
     }
 
-    async fn answer(
-        &self,
-        number: usize,
-        request: &Value,
-        reply: &Reply,
-        pause: Duration,
-    ) -> Response {
+    async fn answer(&self, number: usize, request: &Value, reply: &Reply, pause: Duration) -> Response {
         let turn = Turn::new(number, request, reply.to_text(&last_user_text(request)));
         if request["stream"] != true {
             tokio::time::sleep(pause).await;
@@ -171,8 +167,22 @@ fn rate_limited(retry_after: Option<Duration>) -> Response {
     response
 }
 
+fn server_error() -> Response {
+    error(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "server_error",
+        "server_error",
+        "The server had an error while processing the request.",
+    )
+}
+
+/// Framed as an event, so that the client gets as far as reading it.
+fn garbage() -> Response {
+    let body = "event: response.created\ndata: {\"type\": \u{fffd}<<\n\n";
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
 fn error(status: StatusCode, kind: &str, code: &str, message: &str) -> Response {
-    let body =
-        json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
+    let body = json!({ "error": { "message": message, "type": kind, "param": null, "code": code } });
     (status, Json(body)).into_response()
 }

@@ -52,10 +52,7 @@ impl ModelServer {
     }
 
     /// Listens on `address`, which has to be a loopback address; port 0 takes a free one.
-    pub async fn start_on(
-        address: SocketAddr,
-        behaviour: Behaviour,
-    ) -> Result<Self, ModelServerError> {
+    pub async fn start_on(address: SocketAddr, behaviour: Behaviour) -> Result<Self, ModelServerError> {
         if !address.ip().is_loopback() {
             return Err(ModelServerError::NotLoopback(address));
         }
@@ -68,11 +65,7 @@ impl ModelServer {
             requests: Mutex::new(Vec::new()),
         });
         let state = serve(&shared, listener);
-        Ok(Self {
-            shared,
-            address,
-            state,
-        })
+        Ok(Self { shared, address, state })
     }
 
     /// The value for a provider's `baseUrl`: `http://127.0.0.1:PORT/v1`.
@@ -114,9 +107,7 @@ impl ModelServer {
     pub fn listen_again(&mut self) -> Result<(), ModelServerError> {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Refusing(socket) => {
-                let listener = socket
-                    .listen(128)
-                    .map_err(|source| self.listen_error(source))?;
+                let listener = socket.listen(128).map_err(|source| self.listen_error(source))?;
                 self.state = serve(&self.shared, listener);
             }
             other => self.state = other,
@@ -130,9 +121,7 @@ impl ModelServer {
     }
 
     async fn stop_serving(&mut self) {
-        if let State::Listening { closing, task } =
-            std::mem::replace(&mut self.state, State::Closed)
-        {
+        if let State::Listening { closing, task } = std::mem::replace(&mut self.state, State::Closed) {
             closing.cancel();
             // It ends with the last connection; its result says nothing that the caller could use.
             let _ = task.await;
@@ -159,10 +148,6 @@ fn serve(shared: &Arc<Shared>, listener: TcpListener) -> State {
     let closing = CancellationToken::new();
     let app = router(Arc::clone(shared), closing.clone());
     let stopped = closing.clone().cancelled_owned();
-    let task = tokio::spawn(async move {
-        axum::serve(listener, app)
-            .with_graceful_shutdown(stopped)
-            .await
-    });
+    let task = tokio::spawn(async move { axum::serve(listener, app).with_graceful_shutdown(stopped).await });
     State::Listening { closing, task }
 }

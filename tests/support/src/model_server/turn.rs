@@ -114,10 +114,7 @@ impl Turn {
         })
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "reads as a part of this turn at every call"
-    )]
+    #[expect(clippy::unused_self, reason = "reads as a part of this turn at every call")]
     fn part(&self, text: &str) -> Value {
         json!({ "type": "output_text", "text": text, "annotations": [] })
     }
@@ -160,11 +157,7 @@ fn text_of(content: &Value) -> String {
 /// A few pieces, so that a client that joins deltas wrongly is found.
 fn deltas(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
-    let Some(second) = words
-        .first()
-        .map(|first| first.len())
-        .filter(|at| *at < text.len())
-    else {
+    let Some(second) = words.first().map(|first| first.len()).filter(|at| *at < text.len()) else {
         return vec![text];
     };
     vec![&text[..second], &text[second..]]
@@ -201,10 +194,7 @@ mod tests {
                 ] }),
                 "what was said",
             ),
-            (
-                json!({ "input": [{ "role": "system", "content": "rules" }] }),
-                "",
-            ),
+            (json!({ "input": [{ "role": "system", "content": "rules" }] }), ""),
             (json!({}), ""),
         ];
         for (request, expected) in cases {
@@ -214,14 +204,7 @@ mod tests {
 
     #[test]
     fn deltas_join_to_the_text() {
-        for text in [
-            "",
-            "one",
-            "two words",
-            "three whole words",
-            " leading",
-            "ünïcödé wörds",
-        ] {
+        for text in ["", "one", "two words", "three whole words", " leading", "ünïcödé wörds"] {
             assert_eq!(deltas(text).concat(), text);
         }
     }

@@ -1,0 +1,176 @@
+//! The API's client: typed by what the control plane's own views are.
+
+use std::time::Duration;
+
+use occ_core::{reason::ApiCode, secret_value::SecretValue};
+use reqwest::{Method, StatusCode, Url, header::HeaderValue};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::exit::{Done, Exit, Failure};
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(130);
+
+/// A client of one control plane.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: Url,
+    key: HeaderValue,
+}
+
+/// What the API refused, with its own words.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub status: StatusCode,
+    pub code: String,
+    pub message: String,
+    pub details: Vec<String>,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The API answered with a refusal.
+    Refused(Refused),
+    /// The API could not be asked, or answered something else.
+    Failed(Failure),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Failed(failure) => failure,
+            CallError::Refused(Refused {
+                code, message, details, ..
+            }) => {
+                let details: String = details.iter().map(|detail| format!("\n  {detail}")).collect();
+                Self::refused(format!("{code}: {message}{details}"))
+            }
+        }
+    }
+}
+
+impl Client {
+    /// A client of the API at `base` with a service key.
+    pub(crate) fn new(base: &str, key: &SecretValue) -> Done<Self> {
+        let base: Url = base
+            .parse()
+            .ok()
+            .filter(|url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| {
+                Failure::usage("the API's address must be an http or https URL, such as http://127.0.0.1:8080")
+            })?;
+        let mut key = HeaderValue::from_bytes(key.expose())
+            .map_err(|_| Failure::usage("the service key holds characters that no key has"))?;
+        key.set_sensitive(true);
+        let http = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .no_proxy()
+            .build()
+            .map_err(|_| Failure::startup("the HTTP client could not be set up"))?;
+        Ok(Self { http, base, key })
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+        self.call(Method::GET, path, None::<&()>).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, CallError> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// A `POST` of a route that takes no body.
+    pub(crate) async fn act<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+        self.call(Method::POST, path, None::<&()>).await
+    }
+
+    pub(crate) async fn patch<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, CallError> {
+        self.call(Method::PATCH, path, Some(body)).await
+    }
+
+    /// A `DELETE`; `Value::Null` when the answer has no body.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, CallError> {
+        self.call(Method::DELETE, path, None::<&()>).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, CallError> {
+        let url = self
+            .base
+            .join(path)
+            .map_err(|_| CallError::Failed(Failure::usage("an id or a name cannot stand in a path")))?;
+        let mut request = self.http.request(method, url).header("x-api-key", self.key.clone());
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request
+            .send()
+            .await
+            .map_err(|error| CallError::Failed(self.unreachable(&error)))?;
+        let status = response.status();
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| CallError::Failed(self.unreachable(&error)))?;
+        let foreign = || {
+            CallError::Failed(Failure::new(
+                Exit::Unreachable,
+                format!("{} does not answer as OCC's API does", self.base),
+            ))
+        };
+        if status == StatusCode::NO_CONTENT {
+            return serde_json::from_value(Value::Null).map_err(|_| foreign());
+        }
+        let mut envelope: Value = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
+        if status.is_success() {
+            return serde_json::from_value(envelope["data"].take()).map_err(|_| foreign());
+        }
+        let error = &envelope["error"];
+        let (Some(code), Some(message)) = (error["code"].as_str(), error["message"].as_str()) else {
+            return Err(foreign());
+        };
+        let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Err(CallError::Refused(Refused {
+            status,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            details: details
+                .iter()
+                .map(|detail| {
+                    let path = detail["path"]
+                        .as_str()
+                        .filter(|path| !path.is_empty())
+                        .unwrap_or("the body");
+                    format!("{path}: {}", detail["code"].as_str().unwrap_or("?"))
+                })
+                .collect(),
+        }))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let why = if error.is_timeout() {
+            "it does not answer in time"
+        } else if error.is_connect() {
+            "nothing listens there: start it with `occ up`, or name another with --api"
+        } else {
+            "the connection broke off"
+        };
+        Failure::new(
+            Exit::Unreachable,
+            format!("the API at {} cannot be reached: {why}", self.base),
+        )
+    }
+}
+
+impl CallError {
+    /// Whether the API refused with this code.
+    pub(crate) fn is(&self, code: ApiCode) -> bool {
+        matches!(self, Self::Refused(refused) if refused.code == code.code())
+    }
+}

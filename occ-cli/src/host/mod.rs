@@ -1,0 +1,146 @@
+//! A control plane on this host: its data directory, its drivers, its administrator's key.
+
+mod data_dir;
+mod key_file;
+mod tools;
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use occ_core::{
+    control::{Bootstrap, Caller, ControlPlane, CreateServiceKey},
+    driver::OperationContext,
+    installation::{Drivers, InstallationFile, compose, stock_yaml},
+    registry::{HostServices, Registry},
+    store::{Store, sqlite::SqliteStore},
+};
+
+pub(crate) use data_dir::{DataDir, DirLock, Role};
+pub(crate) use key_file::read_key;
+pub(crate) use tools::Tools;
+
+use crate::exit::{Done, Failure};
+
+/// An opened control plane. Nothing runs yet.
+pub(crate) struct Host {
+    pub data: DataDir,
+    pub store: Arc<SqliteStore>,
+    pub plane: ControlPlane,
+    pub file: InstallationFile,
+    _locks: Vec<DirLock>,
+}
+
+impl Host {
+    /// Opens the data directory for these roles and composes the Installation. Writes nothing before everything was checked
+    /// that can be checked without writing.
+    pub(crate) async fn open(data: DataDir, config: Option<&Path>, roles: &[Role], tools: &Tools) -> Done<Self> {
+        let locks = roles.iter().map(|role| data.lock(*role)).collect::<Done<Vec<_>>>()?;
+        let file = installation(&data, config, tools)?;
+        let registry = Registry::linked().map_err(Failure::startup)?;
+        let store = Arc::new(SqliteStore::open(data.database()).await.map_err(Failure::startup)?);
+        let services = HostServices::new(data.drivers(), Arc::clone(&store) as _);
+        let drivers = Arc::new(compose(&file, &registry, &services).map_err(Failure::startup)?);
+        preflight(&drivers).await?;
+        let plane = ControlPlane::new(Arc::clone(&store) as Arc<dyn Store>, drivers);
+        Ok(Self {
+            data,
+            store,
+            plane,
+            file,
+            _locks: locks,
+        })
+    }
+
+    /// Sets the Installation up when it is new, and makes sure that its administrator's key is on disk.
+    pub(crate) async fn bootstrap(&self) -> Done {
+        let known = self.store.installation().await.map_err(Failure::startup)?.is_some();
+        if known && !(self.data.bootstrap_pending() && !self.data.admin_key().exists()) {
+            return Ok(());
+        }
+        if known {
+            // The first start was cut off between the commit and the key file: nobody has seen the first key.
+            let administrator = self.data.administrator()?;
+            return self.issue_admin_key(&Caller::new(administrator)).await;
+        }
+        self.data.mark_bootstrap()?;
+        let name = |text: &str| text.parse().map_err(Failure::startup);
+        let input = Bootstrap {
+            name: name("local")?,
+            administrator: name("administrator")?,
+        };
+        let bootstrapped = self.plane.bootstrap(input).await.map_err(Failure::startup)?;
+        self.data.write_administrator(&bootstrapped.administrator)?;
+        self.data.write_admin_key(&bootstrapped.key.value)?;
+        self.data.clear_bootstrap()
+    }
+
+    async fn issue_admin_key(&self, administrator: &Caller) -> Done {
+        let input = CreateServiceKey {
+            principal_id: administrator.principal.clone(),
+            name: "administrator".parse().map_err(Failure::startup)?,
+            namespace_id: None,
+            expires_in: Some(31_536_000),
+        };
+        let issued = self
+            .plane
+            .create_service_key(administrator, input)
+            .await
+            .map_err(Failure::startup)?;
+        self.data.write_admin_key(&issued.value)?;
+        self.data.clear_bootstrap()
+    }
+
+    /// Makes a new key for the administrator: for whoever owns the data directory and lost the old one.
+    pub(crate) async fn renew_admin_key(&self) -> Done {
+        let administrator = Caller::new(self.data.administrator()?);
+        self.issue_admin_key(&administrator).await
+    }
+
+    /// Closes the store: a clean end leaves no log to recover.
+    pub(crate) async fn close(self) {
+        self.store.close().await;
+    }
+}
+
+/// The Installation file: the given one, or the data directory's own, which the first start writes.
+fn installation(data: &DataDir, config: Option<&Path>, tools: &Tools) -> Done<InstallationFile> {
+    let path = match config {
+        Some(path) => path.to_owned(),
+        None => {
+            let path = data.installation();
+            if !path.exists() {
+                data.write_installation(&stock_yaml(&tools.paths()?))?;
+            }
+            path
+        }
+    };
+    InstallationFile::read(&path).map_err(Failure::startup)
+}
+
+async fn preflight(drivers: &Drivers) -> Done {
+    let cx = OperationContext::default();
+    drivers.secret.preflight(&cx).await.map_err(|error| {
+        Failure::startup(format!(
+            "the Secret Driver {} cannot work here: {error}",
+            drivers.secret.identity().id
+        ))
+    })?;
+    let warnings = drivers.compute.preflight(&cx).await.map_err(|error| {
+        Failure::startup(format!(
+            "the Compute Driver {} cannot work here: {error}",
+            drivers.compute.identity().id
+        ))
+    })?;
+    for warning in warnings {
+        tracing::warn!(
+            code = warning.code,
+            message = warning.message,
+            "compute.preflight-warning"
+        );
+    }
+    Ok(())
+}
+
+/// Where a client on this host finds the API.
+pub(crate) fn url(address: SocketAddr) -> String {
+    format!("http://{address}")
+}

@@ -1,0 +1,177 @@
+//! Waiting for what the control plane does by itself, and showing what it is doing.
+
+use std::{
+    io::{IsTerminal as _, stderr},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use occ_core::{
+    id::{AgentId, NamespaceId, RevisionId},
+    status::{Deployment, DeploymentStatus},
+};
+
+use crate::{
+    client::{CallError, Client},
+    exit::{Done, Exit, Failure},
+};
+
+/// How often the API is asked.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// One line that changes, on a terminal; one line a change, elsewhere.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    shown: String,
+    started: Instant,
+}
+
+impl Progress {
+    /// On standard error, so that standard output stays for results.
+    pub(crate) fn new() -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>4} {msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self {
+            bar,
+            shown: String::new(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(crate) fn show(&mut self, text: String) {
+        if text == self.shown {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.set_message(text.clone()),
+            None => eprintln!("{:>4}s {text}", self.started.elapsed().as_secs()),
+        }
+        self.shown = text;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What a deployment is doing, in one line.
+pub(crate) fn describe(deployment: &Deployment) -> String {
+    let status = status(deployment.status);
+    match deployment
+        .progress
+        .as_ref()
+        .and_then(|progress| progress.last_attempt.as_ref())
+    {
+        Some(attempt) => format!("{status}: {} {}", attempt.code, attempt.message),
+        None => status.to_owned(),
+    }
+}
+
+pub(crate) const fn status(status: DeploymentStatus) -> &'static str {
+    match status {
+        DeploymentStatus::Queued => "queued",
+        DeploymentStatus::Running => "running",
+        DeploymentStatus::Succeeded => "succeeded",
+        DeploymentStatus::Failed => "failed",
+    }
+}
+
+/// The path of a deployment.
+pub(crate) fn path(namespace: NamespaceId, agent: AgentId, revision: RevisionId) -> String {
+    format!("/namespaces/{namespace}/agents/{agent}/deployments/{revision}")
+}
+
+/// Waits until a deployment is over. An API that goes away meanwhile may come back: the wait goes on.
+pub(crate) async fn deployment(
+    client: &Client,
+    (namespace, agent, revision): (NamespaceId, AgentId, RevisionId),
+    timeout: Duration,
+) -> Done<Deployment> {
+    let path = path(namespace, agent, revision);
+    until(
+        timeout,
+        "the deployment goes on; see `occ agent deployment-status`",
+        async |progress| match client.get::<Deployment>(&path).await {
+            Ok(deployment) => {
+                progress.show(describe(&deployment));
+                Ok(deployment.status.is_terminal().then_some(deployment))
+            }
+            Err(CallError::Failed(failure)) if failure.exit() == Exit::Unreachable => {
+                progress.show(failure.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        },
+    )
+    .await
+}
+
+/// Asks `look` again and again until it has something.
+pub(crate) async fn until<T>(
+    timeout: Duration,
+    meanwhile: &str,
+    mut look: impl AsyncFnMut(&mut Progress) -> Done<Option<T>>,
+) -> Done<T> {
+    let deadline = Instant::now() + timeout;
+    let mut progress = Progress::new();
+    loop {
+        if let Some(found) = look(&mut progress).await? {
+            return Ok(found);
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::new(
+                Exit::Timeout,
+                format!("not done within {} s; {meanwhile}", timeout.as_secs()),
+            ));
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// A failed deployment, in the words that people need: code, message, cause, exit and where to read on.
+pub(crate) fn explain(deployment: &Deployment) -> String {
+    let Some(error) = &deployment.error else {
+        return status(deployment.status).to_owned();
+    };
+    let mut text = format!("{}: {}", error.code, error.message);
+    if let Some(data) = &error.data {
+        if let Some(failure) = &data.runtime_failure {
+            text += &format!(
+                "\n  {} {} at {}: {}",
+                failure.component, failure.check, failure.checked_at, failure.code
+            );
+            if let Some(cause) = &failure.cause {
+                let (kind, detail) = cause.parts();
+                text += &format!("\n  Cause: {kind} {}", detail.unwrap_or_default());
+            }
+        }
+        if let Some(preparation) = &data.preparation {
+            text += &format!(
+                "\n  {}: {} {}",
+                preparation.stage,
+                preparation.reason,
+                preparation.reason.message()
+            );
+            if let Some(status) = preparation.exit_status {
+                text += &format!(" Exit status {status}.");
+            }
+            if let Some(signal) = &preparation.signal {
+                text += &format!(" Signal {signal}.");
+            }
+        }
+        if let Some(timeout) = data.timeout_ms {
+            text += &format!("\n  The deadline was {} s.", timeout / 1000);
+        }
+    }
+    text + &format!("\n  See docs/reasons/{}.md", error.code)
+}
