@@ -12,7 +12,9 @@ OCC_NODE_VERSION=24.19.0
 OCC_OPENCLAW_VERSION=2026.9.6
 
 occ_runtime_cache() {
-  printf '%s\n' "${XDG_CACHE_HOME:-$HOME/.cache}/occ"
+  local home
+  home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+  printf '%s\n' "${XDG_CACHE_HOME:-$home/.cache}/occ"
 }
 
 occ_runtime_ensure() {
@@ -22,13 +24,13 @@ occ_runtime_ensure() {
   openclaw="$cache/openclaw-$OCC_OPENCLAW_VERSION/node_modules/openclaw/openclaw.mjs"
 
   if [[ -z ${OCC_NODE:-} ]]; then
-    [[ -x $node ]] || _occ_under_lock "$cache" _occ_install_node "$cache/node-$OCC_NODE_VERSION" || return 1
+    [[ -x $node ]] || _occ_under_lock "$cache" _occ_install_node "$cache/node-$OCC_NODE_VERSION" "$node" || return 1
     OCC_NODE=$node
   fi
   _occ_check_node "$OCC_NODE" || return 1
 
   if [[ -z ${OCC_OPENCLAW:-} ]]; then
-    [[ -f $openclaw ]] || _occ_under_lock "$cache" _occ_install_openclaw "$cache/openclaw-$OCC_OPENCLAW_VERSION" || return 1
+    [[ -f $openclaw ]] || _occ_under_lock "$cache" _occ_install_openclaw "$cache/openclaw-$OCC_OPENCLAW_VERSION" "$openclaw" || return 1
     OCC_OPENCLAW=$openclaw
   fi
   if [[ ! -f $OCC_OPENCLAW ]]; then
@@ -44,37 +46,41 @@ _occ_say() {
 
 # The line of Node that OpenClaw supports: 24.16 or later of 24.
 _occ_check_node() {
-  local version major minor
+  local version
   if ! version=$("$1" --version 2>/dev/null); then
-    _occ_say "$1 does not run; unset OCC_NODE to install Node $OCC_NODE_VERSION"
+    _occ_say "$1 does not run; remove it, or unset OCC_NODE, to have Node $OCC_NODE_VERSION installed"
     return 1
   fi
-  IFS=. read -r major minor _ <<<"${version#v}"
-  if [[ $major != 24 || $minor -lt 16 ]]; then
-    _occ_say "$1 is Node $version, OpenClaw needs 24.16 or later of line 24; unset OCC_NODE to install $OCC_NODE_VERSION"
-    return 1
-  fi
+  [[ $version =~ ^v24\.([0-9]+)\. && ${BASH_REMATCH[1]} -ge 16 ]] && return 0
+  _occ_say "$1 is Node $version, OpenClaw needs 24.16 or later of line 24; unset OCC_NODE to have $OCC_NODE_VERSION installed"
+  return 1
 }
 
-# _occ_under_lock CACHE INSTALL DESTINATION: runs `INSTALL TEMPORARY` with the cache locked and renames the
-# result into place, so that an interrupted install is never taken for a complete one.
+# _occ_under_lock CACHE INSTALL DESTINATION [RESULT]: runs `INSTALL TEMPORARY` with the cache locked and renames the
+# temporary folder to DESTINATION, so that an interrupted install is never taken for a complete one. RESULT is what makes
+# it complete: a file in DESTINATION, or DESTINATION itself.
 _occ_under_lock() {
-  local cache=$1 install=$2 destination=$3
-  mkdir -p "$cache" || { _occ_say "cannot create $cache; set XDG_CACHE_HOME to a folder that can be written"; return 1; }
+  local cache=$1 install=$2 destination=$3 result=${4:-$3} partial=$3.partial
+  if ! mkdir -p "$cache"; then
+    _occ_say "cannot create $cache; set XDG_CACHE_HOME to a folder that can be written"
+    return 1
+  fi
   (
     exec 9>"$cache/lock" || exit 1
     if ! flock --nonblock 9; then
       _occ_say "waiting for another install into $cache"
       flock 9 || exit 1
     fi
-    [[ ! -d $destination ]] || exit 0 # the other one did it
-    rm -rf "$destination".partial
-    mkdir "$destination".partial || exit 1
-    if ! "$install" "$destination".partial; then
-      rm -rf "$destination".partial
+    [[ ! -e $result ]] || exit 0 # the other one did it
+    rm -rf "$partial"
+    mkdir "$partial" || exit 1
+    if ! "$install" "$partial"; then
+      rm -rf "$partial"
       exit 1
     fi
-    mv "$destination".partial "$destination"
+    # A folder without the result is a damaged one.
+    rm -rf "$destination"
+    mv "$partial" "$destination"
   )
 }
 
@@ -129,7 +135,7 @@ _occ_install_openclaw() {
   fi
   # Started once, so that a package that does not run is found here and not by a deployment.
   answer=$(HOME=$into/home OPENCLAW_STATE_DIR=$into/home "$OCC_NODE" "$into/node_modules/openclaw/openclaw.mjs" --version 2>/dev/null) || answer=nothing
-  rm -rf "$into/home" "$into/log"
+  rm -rf "${into:?}/home" "$into/log"
   if [[ $answer != *"$OCC_OPENCLAW_VERSION"* ]]; then
     _occ_say "the installed OpenClaw answered $answer instead of version $OCC_OPENCLAW_VERSION"
     return 1
