@@ -45,7 +45,7 @@ pub enum EnvValue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PlannedFile {
-    /// A plain file name.
+    /// A plain file name; a file of a check may also lie below, by a relative path such as `agents/main/settings.json`.
     pub name: String,
     /// Its content; holds no secret.
     pub content: Text,
