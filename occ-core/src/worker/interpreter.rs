@@ -10,7 +10,7 @@ use super::{
     lease::Heartbeat,
     pass::{ComputeFacts, StopRecord, WriteBox, revision_ref},
     runtime::revision_context,
-    settle,
+    settle::{consequences, settle},
 };
 use crate::{
     audit::{AuditEvent, Authorization},
@@ -118,8 +118,15 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
         Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
         _ => {}
     }
+    change
+        .writes
+        .extend(consequences(&transition, pass).into_iter().map(|write| write.0));
     let code = transition.code();
+    let cause = pass.progress.cause().map(ToString::to_string);
+    let cause = cause.as_deref().unwrap_or_default();
     let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
+    // Why the stop of a refused candidate fails is for operators to see each time (seed).
+    let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
     change.writes.push(Write::Settle(pass.claim.token, transition));
     let committed = match shared.store.commit(change).await {
         Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
@@ -143,10 +150,24 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
     let work = pass.claim.target.key();
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match committed {
-        Ok(()) if terminal => {
-            tracing::info!(work, code, attempt = pass.claim.attempt, elapsed_ms, "worker.completed");
+        Ok(()) if told => {
+            tracing::info!(
+                work,
+                code,
+                cause,
+                attempt = pass.claim.attempt,
+                elapsed_ms,
+                "worker.completed"
+            );
         }
-        Ok(()) => tracing::debug!(work, code, attempt = pass.claim.attempt, elapsed_ms, "worker.deferred"),
+        Ok(()) => tracing::debug!(
+            work,
+            code,
+            cause,
+            attempt = pass.claim.attempt,
+            elapsed_ms,
+            "worker.deferred"
+        ),
         Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
     }
 }

@@ -19,5 +19,5 @@ mod settle;
 
 pub use authority::Authority;
 pub use dispatch::{Worker, WorkerHandle};
-pub use pass::{ComputeFacts, Event, Outcome, Pass, Progress, Step, StopRecord};
-pub use settle::settle;
+pub use pass::{ComputeFacts, Event, Outcome, Pass, Progress, Step, StopRecord, WriteBox};
+pub use settle::{consequences, settle};

@@ -2,7 +2,7 @@
 
 use super::{
     authority,
-    pass::{Outcome, Pass, Step, WriteBox, done, effect_failed, finish},
+    pass::{Outcome, Pass, Step, WriteBox, done, effect_failed, failed, finish},
 };
 use crate::{
     audit::AuditEvent,
@@ -30,25 +30,24 @@ pub(super) fn decide(pass: &Pass) -> Step {
         Some(Err(error)) => return finish(effect_failed(error)),
         Some(Ok(authority)) => {
             if let Some(failure) = authority.refusal() {
-                return finish(end(pass, row, failure, authority.denial(pass)));
+                return finish(Outcome::Failed {
+                    failure,
+                    writes: Vec::new(),
+                    audit: authority.denial(pass).into_iter().collect(),
+                });
             }
         }
     }
     match &pass.progress.namespace {
         None if deleting => Step::DeleteNamespace,
         None => Step::EnsureNamespace,
-        Some(Ok(state)) if state.namespace_id != row.namespace.id => {
-            finish(end(pass, row, Failure::InvalidDriverObservation, None))
-        }
+        Some(Ok(state)) if state.namespace_id != row.namespace.id => finish(failed(Failure::InvalidDriverObservation)),
         Some(Ok(state)) if state.done => finish(reconciled(pass, row, deleting)),
         Some(Ok(_)) => finish(Outcome::Pending {
             reason: Pending::NamespaceIncomplete,
             evidence: None,
         }),
-        Some(Err(error)) => finish(match effect_failed(error) {
-            Outcome::Failed { failure, .. } => end(pass, row, failure, None),
-            other => other,
-        }),
+        Some(Err(error)) => finish(effect_failed(error)),
     }
 }
 
@@ -74,26 +73,5 @@ fn reconciled(pass: &Pass, row: &NamespaceRow, deleting: bool) -> Outcome {
             action,
             pass.claim.target.resource(),
         )],
-    }
-}
-
-/// A Namespace whose provision ended is failed in the same change; one whose deletion ended stays deleting until it is retried.
-pub(super) fn end(pass: &Pass, row: &NamespaceRow, failure: Failure, denial: Option<AuditEvent>) -> Outcome {
-    let id = row.namespace.id;
-    let provisioning = matches!(pass.claim.target, Target::NamespaceReady { .. });
-    let status = Write::NamespaceStatus {
-        id,
-        status: NamespaceStatus::Failed,
-        deletion_actor: None,
-    };
-    let writes = if provisioning {
-        vec![WriteBox(status)]
-    } else {
-        Vec::new()
-    };
-    Outcome::Failed {
-        failure,
-        writes,
-        audit: denial.into_iter().collect(),
     }
 }

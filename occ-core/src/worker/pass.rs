@@ -96,6 +96,35 @@ pub struct Progress {
     pub agent_deleted: Option<EffectResult<Stop>>,
 }
 
+impl Progress {
+    /// The first step that failed, for the log: drivers' errors hold static words only.
+    pub fn cause(&self) -> Option<&EffectError> {
+        let stops = self.stops.values().filter_map(|record| record.result.as_ref().err());
+        let retired = self.retired.values().filter_map(|result| result.as_ref().err());
+        [
+            failed_step(self.authority.as_ref()),
+            failed_step(self.bound.as_ref()),
+            failed_step(self.namespace.as_ref()),
+            failed_step(self.prepared.as_ref()),
+            failed_step(self.deactivated.as_ref()),
+            failed_step(self.activated.as_ref()),
+            failed_step(self.pointer.as_ref()),
+            failed_step(self.discarded.as_ref()),
+            failed_step(self.credentials_deleted.as_ref()),
+            failed_step(self.agent_deleted.as_ref()),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(stops)
+        .chain(retired)
+        .next()
+    }
+}
+
+fn failed_step<T>(result: Option<&EffectResult<T>>) -> Option<&EffectError> {
+    result.and_then(|result| result.as_ref().err())
+}
+
 /// What a pass does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {

@@ -39,6 +39,7 @@ impl Facts<'_> {
             .live
             .iter()
             .filter(|row| row.revision.revision < self.revision.revision)
+            .filter(|row| row.revision.snapshot.compute == self.pass.compute.identity)
     }
 
     fn newer(&self) -> impl Iterator<Item = &RevisionRow> {

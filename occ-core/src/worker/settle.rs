@@ -1,8 +1,13 @@
 //! How a pass's outcome becomes a transition (spec/engine 5.3). Pure: randomness comes in.
 
-use super::{Pass, pass::Outcome};
+use super::{
+    Pass,
+    pass::{Outcome, WriteBox},
+};
 use crate::{
     reason::{Failure, Pending, RuntimeCode, RuntimeFailure},
+    resource::NamespaceStatus,
+    store::Write,
     work::{FailureData, Policy, Target, Transition, refused_stop_delay},
 };
 
@@ -59,6 +64,21 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
             failure: *failure,
             data: FailureData::default(),
         },
+    }
+}
+
+/// What must be written with a transition, whatever outcome led to it: a Namespace whose provision is over is failed in the same change.
+pub fn consequences(transition: &Transition, pass: &Pass) -> Vec<WriteBox> {
+    match (transition, pass.claim.target) {
+        (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) => {
+            let status = NamespaceStatus::Failed;
+            vec![WriteBox(Write::NamespaceStatus {
+                id,
+                status,
+                deletion_actor: None,
+            })]
+        }
+        _ => Vec::new(),
     }
 }
 

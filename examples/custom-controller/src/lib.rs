@@ -1,1 +1,0 @@
-//! occ-example-custom-controller.
