@@ -1,5 +1,7 @@
 //! Counterparts that OCC's tests and its quickstart talk to, where the real one costs money or needs an account.
 //!
-//! [`model_server`] stands in for a model provider. Nothing here belongs in an installation.
+//! [`model_server`] stands in for a model provider; [`drivers`] are drivers that run nothing, for tests of the engine. Nothing
+//! here belongs in an installation.
 
+pub mod drivers;
 pub mod model_server;

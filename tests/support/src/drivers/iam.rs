@@ -1,0 +1,101 @@
+//! An IAM Driver around another one: it can be away, answer in another driver's name, and deny what a test says.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use async_trait::async_trait;
+use occ_core::{
+    driver::{
+        AccessRequest, Action, Decision, DriverIdentity, EffectResult, Fault, FaultKind, IamDriver, Identity,
+        OperationContext, ResourceKind,
+    },
+    resource::PrincipalId,
+};
+
+type Denied = (PrincipalId, Action, ResourceKind);
+
+/// Passes questions on, unless a test says otherwise.
+pub struct ScriptedIam {
+    inner: Arc<dyn IamDriver>,
+    away: AtomicBool,
+    impostor: AtomicBool,
+    denied: Mutex<Vec<Denied>>,
+    asked: Mutex<Vec<AccessRequest>>,
+}
+
+impl ScriptedIam {
+    /// Around this driver, whose identity it has.
+    pub fn around(inner: Arc<dyn IamDriver>) -> Self {
+        Self {
+            inner,
+            away: AtomicBool::new(false),
+            impostor: AtomicBool::new(false),
+            denied: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Whether it answers at all.
+    pub fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::Relaxed);
+    }
+
+    /// Whether its decisions carry another driver's id.
+    pub fn set_impostor(&self, impostor: bool) {
+        self.impostor.store(impostor, Ordering::Relaxed);
+    }
+
+    /// Denies this from now on, whatever the policy grants.
+    pub fn deny(&self, principal: &PrincipalId, action: Action, kind: ResourceKind) {
+        lock(&self.denied).push((principal.clone(), action, kind));
+    }
+
+    /// Denies nothing any more.
+    pub fn relent(&self) {
+        lock(&self.denied).clear();
+    }
+
+    /// What was asked since the last look.
+    pub fn take_asked(&self) -> Vec<AccessRequest> {
+        std::mem::take(&mut lock(&self.asked))
+    }
+
+    fn live(&self) -> EffectResult<()> {
+        if self.away.load(Ordering::Relaxed) {
+            return Err(Fault::new("reach the policy", FaultKind::Unavailable).into());
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl IamDriver for ScriptedIam {
+    fn identity(&self) -> &DriverIdentity {
+        self.inner.identity()
+    }
+
+    async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
+        self.live()?;
+        self.inner.lookup(cx, principal).await
+    }
+
+    async fn authorize(&self, cx: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
+        self.live()?;
+        lock(&self.asked).push(request.clone());
+        let mut decision = self.inner.authorize(cx, request).await?;
+        let wanted = (request.principal.clone(), request.action, request.resource.kind);
+        if lock(&self.denied).contains(&wanted) {
+            decision.allowed = false;
+        }
+        if self.impostor.load(Ordering::Relaxed) {
+            "iam-other".clone_into(&mut decision.driver_id);
+        }
+        Ok(decision)
+    }
+}

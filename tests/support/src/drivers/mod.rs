@@ -1,0 +1,28 @@
+//! Drivers for tests of the engine: scripted ones that run nothing, and the embedded ones composed over an in-memory database.
+
+mod iam;
+mod null_compute;
+mod outside_secrets;
+mod plain_harness;
+mod plain_sandbox;
+mod recording_store;
+mod world;
+
+pub use iam::ScriptedIam;
+pub use null_compute::{Call, NullCompute, Script};
+pub use outside_secrets::OutsideSecrets;
+pub use plain_harness::PlainHarness;
+pub use plain_sandbox::PlainSandbox;
+pub use recording_store::RecordingStore;
+pub use world::{World, WorldBuilder, document};
+
+use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};
+
+fn identity(kind: DriverKind, id: &str, implementation: &str) -> DriverIdentity {
+    DriverIdentity {
+        kind,
+        id: id.to_owned(),
+        implementation: implementation.to_owned(),
+        contract: CONTRACT_VERSION,
+    }
+}

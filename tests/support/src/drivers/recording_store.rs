@@ -1,0 +1,152 @@
+//! A store around another one: it shows what was recorded, and fails or is raced when a test says so.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use occ_core::{
+    audit::AuditEvent,
+    driver::{EffectResult, Identity, StateEntry, StateReader},
+    iam::{AccessBinding, Grants, PolicyReader, Role},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    resource::{Installation, PrincipalId, Secret},
+    store::{
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
+        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState,
+    },
+    time::Timestamp,
+    work::{Claim, ClaimToken, Lease, Target},
+};
+
+type Race = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// What happens to a commit.
+enum Fate {
+    /// It is not tried, and this is answered.
+    Fails(CommitError),
+    /// It happens, and yet nobody knows.
+    LosesItsAnswer,
+    /// Somebody else comes first.
+    IsRaced(Race),
+}
+
+/// Passes everything on; see the module.
+pub struct RecordingStore {
+    inner: Arc<dyn Store>,
+    fates: Mutex<VecDeque<Fate>>,
+    audit: Mutex<Vec<AuditEvent>>,
+}
+
+impl RecordingStore {
+    /// Around this store.
+    pub fn around(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            fates: Mutex::default(),
+            audit: Mutex::default(),
+        }
+    }
+
+    /// The next commit fails so; nothing of it happens.
+    pub fn fail(&self, error: CommitError) {
+        lock(&self.fates).push_back(Fate::Fails(error));
+    }
+
+    /// The next commit happens, and its answer is lost.
+    pub fn lose_answer(&self) {
+        lock(&self.fates).push_back(Fate::LosesItsAnswer);
+    }
+
+    /// Before the next commit, this happens to its end.
+    pub fn race(&self, other: impl Future<Output = ()> + Send + 'static) {
+        lock(&self.fates).push_back(Fate::IsRaced(Box::new(move || Box::pin(other))));
+    }
+
+    /// What was recorded since the last look.
+    pub fn take_audit(&self) -> Vec<AuditEvent> {
+        std::mem::take(&mut lock(&self.audit))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl StateReader for RecordingStore {
+    async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<StateEntry>> {
+        StateReader::read(&*self.inner, driver, key).await
+    }
+}
+
+#[async_trait]
+impl PolicyReader for RecordingStore {
+    async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
+        self.inner.grants(principal).await
+    }
+}
+
+macro_rules! passed_on {
+    ($(fn $name:ident(&self $(, $arg:ident: $ty:ty)*) -> $out:ty;)*) => {
+        #[async_trait]
+        impl Store for RecordingStore {
+            $(async fn $name(&self $(, $arg: $ty)*) -> $out {
+                self.inner.$name($($arg),*).await
+            })*
+
+            async fn commit(&self, change: Change) -> Result<(), CommitError> {
+                let fate = lock(&self.fates).pop_front();
+                match fate {
+                    Some(Fate::Fails(error)) => return Err(error),
+                    Some(Fate::IsRaced(race)) => race().await,
+                    Some(Fate::LosesItsAnswer) => {
+                        self.inner.commit(change).await?;
+                        return Err(CommitError::UnknownOutcome);
+                    }
+                    None => {}
+                }
+                let audit = change.audit.clone();
+                self.inner.commit(change).await?;
+                lock(&self.audit).extend(audit);
+                Ok(())
+            }
+        }
+    };
+}
+
+passed_on! {
+    fn now(&self) -> StoreResult<Timestamp>;
+    fn installation(&self) -> StoreResult<Option<Installation>>;
+    fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>>;
+    fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>>;
+    fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
+    fn configuration(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Option<ConfigurationRow>>;
+    fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
+    fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>>;
+    fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>>;
+    fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers>;
+    fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>>;
+    fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>>;
+    fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
+    fn revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<RevisionRow>>;
+    fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;
+    fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead>;
+    fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
+    fn deployment(&self, namespace: NamespaceId, agent: AgentId, revision: RevisionId) -> StoreResult<Option<DeploymentRow>>;
+    fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>>;
+    fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
+    fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
+    fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
+    fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
+    fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
+    fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>>;
+    fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
+    fn recover(&self, lease: Lease) -> StoreResult<usize>;
+    fn next_due(&self) -> StoreResult<Option<Duration>>;
+    fn work_arrived(&self) -> ();
+}
