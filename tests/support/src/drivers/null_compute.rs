@@ -12,10 +12,10 @@ use async_trait::async_trait;
 use occ_core::{
     driver::{
         ActivationOrder, AgentRef, Check, ComputeAdmission, ComputeDriver, ComputeProfile, Diagnostics, DriverIdentity,
-        DriverKind, EffectResult, GatewayAccess, GatewayEndpoint, GatewaySettings, HarnessAuthRequest, Listen,
-        LogQuery, Maintenance, NamespaceAdoption, NamespaceState, OperationContext, PreflightWarning, Rejection,
-        RevisionContext, RevisionObservation, RevisionRef, RuntimeCredentials, RuntimeLogs, SettingRejection, Stop,
-        WorkspaceSetupSupport,
+        DriverKind, EffectResult, GatewayAccess, GatewayEndpoint, GatewaySettings, HarnessAuthRequest, HookHost,
+        LifecycleHooks, Listen, LogQuery, Maintenance, NamespaceAdoption, NamespaceState, OperationContext,
+        PreflightWarning, Rejection, RevisionContext, RevisionObservation, RevisionRef, RuntimeCredentials,
+        RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
     },
     id::{AgentId, NamespaceId, RevisionId},
     resource::{Name, Namespace},

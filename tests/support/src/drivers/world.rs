@@ -126,7 +126,7 @@ impl WorldBuilder {
             iam,
             admin,
             namespace,
-            _files: files,
+            files,
         };
         world.set_namespace(namespace, NamespaceStatus::Ready).await;
         world
