@@ -16,10 +16,16 @@ impl Drop for Started {
 }
 
 fn start(arguments: &[&str]) -> Result<(Started, String), Box<dyn std::error::Error>> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_occ-model-server"))
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .spawn()?;
+    start_from(arguments, Stdio::null())
+}
+
+fn start_with_stdin(arguments: &[&str]) -> Result<(Started, String), Box<dyn std::error::Error>> {
+    start_from(arguments, Stdio::piped())
+}
+
+fn start_from(arguments: &[&str], stdin: Stdio) -> Result<(Started, String), Box<dyn std::error::Error>> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_occ-model-server"));
+    let mut child = command.args(arguments).stdin(stdin).stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().ok_or("stdout is piped")?;
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;
@@ -78,5 +84,22 @@ fn a_missing_key_file_is_an_error() -> TestResult {
         .output()?;
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr)?.starts_with("occ-model-server: "));
+    Ok(())
+}
+
+#[test]
+fn it_ends_with_its_standard_input_or_a_signal_whichever_comes_first() -> TestResult {
+    let (mut server, _) = start_with_stdin(&["--end-with-stdin"])?;
+    drop(server.0.stdin.take());
+    assert!(server.0.wait()?.success());
+
+    let (mut server, _) = start_with_stdin(&["--end-with-stdin"])?;
+    let open = server.0.stdin.take();
+    let sent = Command::new("kill")
+        .args(["-TERM", &server.0.id().to_string()])
+        .status()?;
+    assert!(sent.success());
+    assert!(server.0.wait()?.success());
+    drop(open);
     Ok(())
 }

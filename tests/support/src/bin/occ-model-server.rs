@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// A test double of a paid model provider: answers the Responses API on loopback, with no model behind it.
 #[derive(Parser)]
@@ -112,17 +113,28 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         "occ-model-server: a test double, no real model; listening on {}",
         server.base_url()
     );
+    let stdin = if arguments.end_with_stdin {
+        end_of_stdin()
+    } else {
+        CancellationToken::new()
+    };
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-        () = stdin_ended(), if arguments.end_with_stdin => {}
+        () = stdin.cancelled() => {}
     }
     server.shutdown().await;
     Ok(())
 }
 
-/// Resolves when the other end of standard input is gone.
-async fn stdin_ended() {
-    let mut stdin = tokio::io::stdin();
-    let _ = tokio::io::copy(&mut stdin, &mut tokio::io::sink()).await;
+/// Cancelled when the other end of standard input is gone. A thread of its own, because tokio's standard input cannot be
+/// left while it waits, and the process would outlive its signal.
+fn end_of_stdin() -> CancellationToken {
+    let ended = CancellationToken::new();
+    let end = ended.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        end.cancel();
+    });
+    ended
 }
