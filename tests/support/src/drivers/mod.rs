@@ -14,7 +14,7 @@ pub use outside_secrets::OutsideSecrets;
 pub use plain_harness::PlainHarness;
 pub use plain_sandbox::PlainSandbox;
 pub use recording_store::RecordingStore;
-pub use world::{World, WorldBuilder, document};
+pub use world::{World, WorldBuilder, document, drivers};
 
 use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};
 

@@ -115,14 +115,20 @@ struct State {
     checks: Vec<Check>,
 }
 
+/// An ability that a test can take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ability {
+    Credentials,
+    Setup,
+    Logs,
+}
+
 /// A Compute that realises nothing, records its calls, and answers from scripts.
 pub struct NullCompute {
     identity: DriverIdentity,
     order: ActivationOrder,
     exclusive: bool,
-    with_credentials: bool,
-    with_setup: bool,
-    with_logs: bool,
+    lacks: Vec<Ability>,
     maintenance: Option<Duration>,
     state: Mutex<State>,
     /// Answers of `ensure_namespace`; ordinarily done.
@@ -168,9 +174,7 @@ impl NullCompute {
             identity: super::identity(DriverKind::Compute, id, "occ/null"),
             order: ActivationOrder::AfterCommit,
             exclusive: false,
-            with_credentials: true,
-            with_setup: true,
-            with_logs: true,
+            lacks: Vec::new(),
             maintenance: None,
             state: Mutex::default(),
             ensure_namespace: Script::default(),
@@ -203,21 +207,21 @@ impl NullCompute {
     /// The same, which generates no transport credentials.
     #[must_use]
     pub fn without_credentials(mut self) -> Self {
-        self.with_credentials = false;
+        self.lacks.push(Ability::Credentials);
         self
     }
 
     /// The same, which takes no initial workspace files.
     #[must_use]
     pub fn without_workspace_setup(mut self) -> Self {
-        self.with_setup = false;
+        self.lacks.push(Ability::Setup);
         self
     }
 
     /// The same, which has no logs and no diagnostics.
     #[must_use]
     pub fn without_logs(mut self) -> Self {
-        self.with_logs = false;
+        self.lacks.push(Ability::Logs);
         self
     }
 
@@ -266,6 +270,10 @@ impl NullCompute {
     /// The calls so far, which are then forgotten.
     pub fn take_calls(&self) -> Vec<Call> {
         std::mem::take(&mut lock(&self.state).calls)
+    }
+
+    fn has(&self, ability: Ability) -> bool {
+        !self.lacks.contains(&ability)
     }
 
     fn called(&self, call: Call) {
@@ -385,23 +393,23 @@ impl ComputeDriver for NullCompute {
     }
 
     fn runtime_credentials(&self) -> Option<&dyn RuntimeCredentials> {
-        self.with_credentials.then_some(self as _)
+        self.has(Ability::Credentials).then_some(self as _)
     }
 
     fn gateway_access(&self) -> Option<&dyn GatewayAccess> {
-        self.with_credentials.then_some(self as _)
+        self.has(Ability::Credentials).then_some(self as _)
     }
 
     fn workspace_setup(&self) -> Option<&dyn WorkspaceSetupSupport> {
-        self.with_setup.then_some(self as _)
+        self.has(Ability::Setup).then_some(self as _)
     }
 
     fn diagnostics(&self) -> Option<&dyn Diagnostics> {
-        self.with_logs.then_some(self as _)
+        self.has(Ability::Logs).then_some(self as _)
     }
 
     fn logs(&self) -> Option<&dyn RuntimeLogs> {
-        self.with_logs.then_some(self as _)
+        self.has(Ability::Logs).then_some(self as _)
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

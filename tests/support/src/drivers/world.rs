@@ -1,12 +1,15 @@
 //! A whole control plane for one test: the embedded drivers over a database in memory, with a Compute that runs nothing.
 
+// A test whose scene cannot be set has failed.
+#![allow(clippy::missing_panics_doc)]
+
 use std::{path::Path, sync::Arc};
 
 use occ_configuration_local::ConfigurationLocal;
 use occ_core::{
     control::{Bootstrap, Caller, ControlPlane, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateRole},
     driver::{Action, DriverKind, ResourceKind, SecretDriver},
-    iam::{ExactResource, Permission, Role},
+    iam::{ExactResource, NoPolicy, Permission, Role},
     id::{ConfigurationId, NamespaceId, RequestId, SecretId},
     installation::Drivers,
     registry::{DriverFactory, HostServices},
@@ -20,7 +23,7 @@ use occ_core::{
 use occ_iam_native::NativeIam;
 use occ_secret_local::SecretLocal;
 
-use super::{NullCompute, PlainHarness, PlainSandbox, RecordingStore, ScriptedIam, identity};
+use super::{NullCompute, OutsideSecrets, PlainHarness, PlainSandbox, RecordingStore, ScriptedIam, identity};
 
 /// What a [`World`] is made with.
 #[derive(Default)]
@@ -102,7 +105,7 @@ impl WorldBuilder {
             secret: self.secret,
             sandbox: self.sandbox,
         };
-        let (drivers, iam) = parts.compose(&store, files.path());
+        let (drivers, iam) = parts.compose(&host(files.path(), &store));
         let drivers = Arc::new(drivers);
         let plane = ControlPlane::new(Arc::clone(&store) as _, Arc::clone(&drivers));
         let set_up = plane
@@ -141,22 +144,21 @@ struct Parts {
 }
 
 impl Parts {
-    fn compose(self, store: &Arc<RecordingStore>, data_dir: &Path) -> (Drivers, Arc<ScriptedIam>) {
-        let host = HostServices::new(data_dir.to_owned(), Arc::clone(store) as _);
+    fn compose(self, host: &HostServices) -> (Drivers, Arc<ScriptedIam>) {
         let settings = occ_configuration_local::Settings::default();
         let id = identity(
             DriverKind::Configuration,
             "configuration-local",
             ConfigurationLocal::IMPLEMENTATION,
         );
-        let configuration = ConfigurationLocal::build(id, settings, &host).expect("the embedded Configuration Driver");
+        let configuration = ConfigurationLocal::build(id, settings, host).expect("the embedded Configuration Driver");
         let id = identity(DriverKind::Iam, "iam-native", NativeIam::IMPLEMENTATION);
-        let native = NativeIam::build(id, occ_iam_native::Settings::default(), &host).expect("the embedded IAM Driver");
+        let native = NativeIam::build(id, occ_iam_native::Settings::default(), host).expect("the embedded IAM Driver");
         let iam = Arc::new(ScriptedIam::around(Arc::new(native)));
         let secret = self.secret.unwrap_or_else(|| {
             let id = identity(DriverKind::Secret, "secret-local", SecretLocal::IMPLEMENTATION);
             let settings = occ_secret_local::Settings::default();
-            Arc::new(SecretLocal::build(id, settings, &host).expect("the embedded Secret Driver"))
+            Arc::new(SecretLocal::build(id, settings, host).expect("the embedded Secret Driver"))
         });
         let mut builder = Drivers::builder()
             .configuration(Arc::new(configuration))
@@ -176,6 +178,24 @@ impl Parts {
         }
         (builder.build().expect("drivers that work together"), iam)
     }
+}
+
+fn host(data_dir: &Path, store: &Arc<RecordingStore>) -> HostServices {
+    HostServices::new(data_dir.to_owned(), Arc::clone(store) as _)
+}
+
+/// Drivers without a store behind them, for tests of what is pure. Nobody is granted anything.
+pub fn drivers(compute: NullCompute, harness: PlainHarness, sandbox: Option<PlainSandbox>) -> Drivers {
+    let secret: Arc<dyn SecretDriver> = Arc::new(OutsideSecrets::named("secret-outside"));
+    let parts = Parts {
+        compute: Arc::new(compute),
+        harnesses: vec![harness],
+        secret: Some(secret),
+        sandbox,
+    };
+    parts
+        .compose(&HostServices::new(std::env::temp_dir(), Arc::new(NoPolicy)))
+        .0
 }
 
 /// A name that is known to be one.
@@ -202,7 +222,7 @@ impl World {
             secret,
             sandbox: None,
         };
-        let (drivers, _) = parts.compose(&self.store, self.files.path());
+        let (drivers, _) = parts.compose(&host(self.files.path(), &self.store));
         ControlPlane::new(Arc::clone(&self.store) as _, Arc::new(drivers))
     }
 
