@@ -49,8 +49,6 @@ enum Command {
         /// The keeper's process.
         #[arg(long)]
         keeper: u32,
-        /// The program, for whoever lists processes.
-        program: Option<OsString>,
     },
 }
 
@@ -68,7 +66,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             }
         }),
         Command::Keep => in_runtime(keep::run()),
-        Command::Exec { keeper, program: _ } => keep::exec(keeper),
+        Command::Exec { keeper } => keep::exec(keeper),
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
 
 use rustix::process::{self, Resource, Rlimit, Signal};
 
-use super::wire;
+use super::wire::Order;
 use crate::spec::Limits;
 
 /// Exit code of a command that could not be started; the keeper reads the reason from the socket.
@@ -46,7 +46,7 @@ fn prepare(control: &UnixStream, keeper: u32) -> io::Result<Command> {
     if process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get().cast_unsigned() != keeper) {
         return Err(rustix::io::Errno::SRCH.into());
     }
-    let order = wire::read_order(control)?;
+    let order = Order::read(control)?;
     limit(&order.limits)?;
     // Apart from the start itself, which would say of both that something is not found.
     env::set_current_dir(&order.working_directory).map_err(|_| rustix::io::Errno::NOTDIR)?;

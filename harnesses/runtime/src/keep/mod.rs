@@ -11,6 +11,7 @@ pub mod wire;
 use std::{
     fs::File,
     io::{self, Read as _, Write as _},
+    net::Shutdown,
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::{net::UnixStream, process::CommandExt as _},
@@ -26,7 +27,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     time::{Instant, sleep_until},
 };
-use wire::{Order, Report, Request};
+use wire::{Report, Request};
 use zeroize::Zeroizing;
 
 use crate::{status::Exit, tree};
@@ -51,19 +52,17 @@ async fn keep() -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut child_ended = signal(SignalKind::child())?;
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (head, order) = wire::read_head(&control)?;
     control.set_nonblocking(true)?;
     let (requests, mut reports) = tokio::net::UnixStream::from_std(control)?.into_split();
-    let mut requests = BufReader::new(requests);
-    let mut line = Zeroizing::new(Vec::new());
-    requests.read_until(b'\n', &mut line).await?;
-    let order: Order = serde_json::from_slice(&line)?;
-    let mut requests = requests.lines();
-    let grace = Duration::from_millis(order.grace_ms);
+    let mut requests = BufReader::new(requests).lines();
+    let grace = Duration::from_millis(head.grace_ms);
     let lock = File::options()
         .create(true)
         .truncate(false)
         .write(true)
-        .open(&order.tree_lock)?;
+        .open(&head.tree_lock)?;
+
     while lock.try_lock().is_err() {
         // An earlier supervisor was killed and its keeper is still ending the tree.
         tokio::select! {
@@ -72,7 +71,7 @@ async fn keep() -> io::Result<()> {
         }
     }
 
-    let pid = match start(&line, &order) {
+    let pid = match start(order) {
         Ok(pid) => pid,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
@@ -80,8 +79,6 @@ async fn keep() -> io::Result<()> {
             return report(&mut reports, Report::NotStarted { errno }).await;
         }
     };
-    drop(order);
-    drop(line);
     let mut exit = None;
     report(
         &mut reports,
@@ -130,18 +127,20 @@ async fn keep() -> io::Result<()> {
     .await
 }
 
-/// Starts the command in a process group of its own and waits until it runs, or could not.
-fn start(line: &[u8], order: &Order) -> io::Result<Pid> {
+/// Starts the command in a process group of its own and waits until it runs, or could not. Takes the order: the keeper needs
+/// nothing of it any more.
+fn start(order: Zeroizing<Vec<u8>>) -> io::Result<Pid> {
     let (mut ours, theirs) = UnixStream::pair()?;
-    let name = order.command.first().map_or("exec", String::as_str);
     let child = Command::new(SELF)
         .arg0("occ-runtime")
-        .args(["exec", "--keeper", &std::process::id().to_string(), "--", name])
+        .args(["exec", "--keeper", &std::process::id().to_string()])
         .env_clear()
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .process_group(0)
         .spawn()?;
-    ours.write_all(line)?;
+    ours.write_all(&order)?;
+    drop(order);
+    ours.shutdown(Shutdown::Write)?;
     // The other end is closed by the exec itself.
     let mut errno = String::new();
     ours.read_to_string(&mut errno)?;

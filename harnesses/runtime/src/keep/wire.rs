@@ -1,9 +1,9 @@
-//! What the supervisor, the keeper and the launcher of a command say to one another: one JSON text a line, over a socket that
-//! is the receiver's standard input. Its end is how each learns that the other one died.
+//! What the supervisor, the keeper and the launcher of a command say to one another, over a socket that is the receiver's
+//! standard input. Its end is how each learns that the other one died.
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead as _},
+    io::{self, Read as _},
     path::PathBuf,
 };
 
@@ -12,8 +12,21 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{spec::Limits, status::Exit};
 
-/// Longest message, in bytes: 64 secrets of 64 KiB, escaped, fit.
-pub const MESSAGE_MAX_BYTES: u64 = 48 * 1024 * 1024;
+/// Longest order, in bytes: 64 secrets of 64 KiB, escaped, fit.
+const ORDER_MAX_BYTES: u64 = 48 * 1024 * 1024;
+/// Longest head, in bytes.
+const HEAD_MAX_BYTES: u64 = 16 * 1024;
+
+/// What the keeper itself needs. The order follows it as so many bytes, which the keeper passes on unread.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Head {
+    /// Length of the order.
+    pub order_bytes: u64,
+    /// Locked by the keeper for as long as anything of the tree lives.
+    pub tree_lock: PathBuf,
+    /// How long a keeper that is told to stop by a signal waits between SIGTERM and SIGKILL, in milliseconds.
+    pub grace_ms: u64,
+}
 
 /// A command to run. Holds secrets: it has no `Debug`, and its values are overwritten when it is dropped.
 #[derive(Serialize, Deserialize)]
@@ -26,19 +39,19 @@ pub struct Order {
     pub working_directory: String,
     /// What it may use.
     pub limits: Limits,
-    /// Locked by the keeper for as long as anything of the tree lives.
-    pub tree_lock: PathBuf,
-    /// How long a keeper that is told to stop by a signal waits between SIGTERM and SIGKILL, in milliseconds.
-    pub grace_ms: u64,
 }
 
 impl Order {
-    /// The message.
-    pub fn to_line(&self) -> Zeroizing<Vec<u8>> {
-        let mut line = Zeroizing::new(Vec::new());
-        serde_json::to_writer(&mut *line, self).expect("an order has string keys and no failing value");
-        line.push(b'\n');
-        line
+    /// The order as it travels.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(serde_json::to_vec(self).expect("an order has string keys and no failing value"))
+    }
+
+    /// Reads an order until its sender shuts its side down.
+    pub fn read(stream: impl io::Read) -> io::Result<Self> {
+        let mut bytes = Zeroizing::new(Vec::new());
+        stream.take(ORDER_MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(serde_json::from_slice(&bytes)?)
     }
 }
 
@@ -46,6 +59,27 @@ impl Drop for Order {
     fn drop(&mut self) {
         self.environment.values_mut().for_each(Zeroize::zeroize);
     }
+}
+
+/// Reads a head and its order, and not a byte more. The order's bytes are never moved, so that overwriting them leaves none.
+pub fn read_head(mut stream: impl io::Read) -> io::Result<(Head, Zeroizing<Vec<u8>>)> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() as u64 <= HEAD_MAX_BYTES {
+        stream.read_exact(&mut byte)?;
+        if byte == *b"\n" {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    let head: Head = serde_json::from_slice(&line)?;
+    if head.order_bytes > ORDER_MAX_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let length = usize::try_from(head.order_bytes).map_err(io::Error::other)?;
+    let mut order = Zeroizing::new(vec![0; length]);
+    stream.read_exact(&mut order)?;
+    Ok((head, order))
 }
 
 /// From the supervisor to the keeper, after the order.
@@ -73,11 +107,4 @@ pub enum Report {
     },
     /// It ended, and nothing that it started is left.
     Ended(Exit),
-}
-
-/// Reads the one order that a stream carries.
-pub fn read_order(stream: impl io::Read) -> io::Result<Order> {
-    let mut line = Zeroizing::new(Vec::new());
-    io::BufReader::new(stream.take(MESSAGE_MAX_BYTES)).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
 }

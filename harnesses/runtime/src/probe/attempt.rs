@@ -67,13 +67,13 @@ impl Attempt<'_> {
 
     async fn execute(&self, supervisor: &mut Supervisor) -> Result<Outcome, End> {
         let probe = self.probe;
-        let order = supervisor.order(&probe.command, &probe.environment, &probe.directory);
+        let task = supervisor.task(&probe.command, &probe.environment, &probe.directory);
         let begun = Instant::now();
         let waiting = self.cgroup.begin();
         let started = async {
             let (writer, reader) = output()?;
             let silent = File::options().write(true).open("/dev/null")?;
-            Ok::<_, io::Error>((Child::start(order, writer, silent.into()).await?, reader))
+            Ok::<_, io::Error>((Child::start(task, writer, silent.into()).await?, reader))
         };
         let Ok((mut child, mut reader)) = started.await else {
             return Ok(Outcome::Unprepared);

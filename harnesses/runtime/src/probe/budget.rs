@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Longest check.
-const MAX_CAP: Duration = Duration::from_secs(600);
+const MAX_CAP: Duration = Duration::from_mins(10);
 
 /// Wall time for a check: the base and its CPU time at the speed that the quota allows.
 pub fn cap(base_ms: u64, cpu_ms: u64, quota: Option<f64>) -> Duration {

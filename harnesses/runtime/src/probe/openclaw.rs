@@ -71,7 +71,7 @@ mod tests {
             .into()
     }
 
-    /// The row as OpenClaw 2026.9.6 prints it.
+    /// The row as `OpenClaw` 2026.9.6 prints it.
     fn row(status: &str) -> Value {
         json!({
             "provider": "openai", "model": "openai/gpt-5", "label": "env", "source": "env", "mode": "api_key",

@@ -181,9 +181,9 @@ async fn apply(
 
 /// Runs the native command; its output goes to the log.
 async fn native(supervisor: &mut Supervisor, workspace: &spec::Workspace) -> Result<(), Failure> {
-    let order = supervisor.order(&workspace.command, &workspace.environment, &workspace.directory);
+    let task = supervisor.task(&workspace.command, &workspace.environment, &workspace.directory);
     let (writer, reader) = output()?;
-    let mut child = Child::start(order, writer.try_clone()?, writer).await?;
+    let mut child = Child::start(task, writer.try_clone()?, writer).await?;
     let copied = tokio::spawn(supervisor.log.clone().copy(reader));
     let deadline = Instant::now() + Duration::from_millis(workspace.timeout_ms);
     let failed = |exit| Failure::Failed(PreparationReason::SetupFailed, exit);

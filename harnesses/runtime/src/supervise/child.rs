@@ -6,6 +6,7 @@ use std::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt as _},
     },
+    path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -18,11 +19,21 @@ use tokio::{
 use crate::{
     keep::{
         SELF,
-        wire::{Order, Report, Request},
+        wire::{Head, Order, Report, Request},
     },
     status::Exit,
     tree,
 };
+
+/// A command to keep.
+pub struct Task {
+    /// What runs.
+    pub order: Order,
+    /// Locked while anything of it lives.
+    pub tree_lock: PathBuf,
+    /// Between SIGTERM and SIGKILL when the keeper itself gets SIGTERM, in milliseconds.
+    pub grace_ms: u64,
+}
 
 /// How a command goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +54,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a keeper with the order.
-    pub async fn start(order: Order, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
+    /// Starts a keeper with the task.
+    pub async fn start(task: Task, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(SELF);
         command.arg0("occ-runtime").arg("keep").env_clear();
@@ -57,8 +68,17 @@ impl Child {
         drop(command);
         ours.set_nonblocking(true)?;
         let (reports, mut requests) = tokio::net::UnixStream::from_std(ours)?.into_split();
+        let order = task.order.to_bytes();
+        let head = Head {
+            order_bytes: order.len() as u64,
+            tree_lock: task.tree_lock,
+            grace_ms: task.grace_ms,
+        };
+        let mut line = serde_json::to_vec(&head)?;
+        line.push(b'\n');
         // A keeper that dies already is noticed by the end of its reports.
-        let _ = requests.write_all(&order.to_line()).await;
+        let _ = requests.write_all(&line).await;
+        let _ = requests.write_all(&order).await;
         Ok(Self {
             reports: BufReader::new(reports).lines(),
             requests,

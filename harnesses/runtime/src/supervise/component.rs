@@ -19,7 +19,7 @@ const FOREIGN_ANSWERS: u32 = 4;
 /// Wait before the first restart, and the longest one.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// A component that served this long has earned a quick restart again.
-const STABLE: Duration = Duration::from_secs(60);
+const STABLE: Duration = Duration::from_mins(1);
 /// A component that never served is ended within this time.
 const UNSERVED_GRACE: Duration = Duration::from_secs(10);
 /// How long the end of the output is waited for after the last process has ended.
@@ -96,17 +96,22 @@ fn held(supervisor: &Supervisor, run: &Run) -> Held {
 async fn once(supervisor: &mut Supervisor, was_ready: &mut bool) -> Result<Run, End> {
     let spec = &supervisor.spec;
     let begun = Instant::now();
-    let order = supervisor.order(&spec.command, &spec.environment, &spec.working_directory);
+    let task = supervisor.task(&spec.command, &spec.environment, &spec.working_directory);
     let started = async {
         let (writer, reader) = output()?;
-        let child = Child::start(order, writer.try_clone()?, writer).await?;
+        let child = Child::start(task, writer.try_clone()?, writer).await?;
         Ok::<_, std::io::Error>((child, tokio::spawn(supervisor.log.clone().copy(reader))))
     };
-    let Ok((mut child, copied)) = started.await else {
-        return Ok(Run::NotStarted(0));
+    let (mut child, copied) = match started.await {
+        Ok(started) => started,
+        Err(error) => {
+            return Ok(Run::NotStarted(
+                error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+            ));
+        }
     };
     let start_timeout = Duration::from_millis(spec.readiness.start_timeout_ms);
-    let mut serving = pin!(timeout(start_timeout, until_serving(spec.readiness.url.clone())));
+    let mut serving = pin!(timeout(start_timeout, until_serving(&spec.readiness.url)));
     let mut serves_since = None;
     let mut stop = supervisor.stop.clone();
 
@@ -134,8 +139,8 @@ async fn once(supervisor: &mut Supervisor, was_ready: &mut bool) -> Result<Run, 
                     Ok(Seen::Ready) => {
                         serves_since = Some(Instant::now());
                         *was_ready = true;
-                        supervisor.publisher.state(State::Ready);
                         supervisor.phase("startup", "succeeded", begun, None);
+                        supervisor.publisher.state(State::Ready);
                         continue;
                     }
                     Ok(Seen::Foreign | Seen::NotYet) => Run::Foreign,
@@ -157,8 +162,8 @@ async fn once(supervisor: &mut Supervisor, was_ready: &mut bool) -> Result<Run, 
 }
 
 /// Asks until the component serves, or something else answers in its place.
-async fn until_serving(url: String) -> Seen {
-    let Ok(readiness) = Readiness::new(url) else {
+async fn until_serving(url: &str) -> Seen {
+    let Some(readiness) = Readiness::new(url) else {
         return Seen::Foreign;
     };
     let mut foreign = 0;

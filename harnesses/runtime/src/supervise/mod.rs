@@ -4,6 +4,7 @@ mod check;
 mod child;
 mod component;
 mod end;
+mod listener;
 mod lock;
 mod publish;
 mod readiness;
@@ -17,7 +18,7 @@ use std::{
     process::ExitCode,
 };
 
-pub use child::{Child, Event, output};
+pub use child::{Child, Event, Task, output};
 pub use end::{End, Held, signal_name};
 use lock::{Lock, NotLocked};
 pub use publish::Publisher;
@@ -159,7 +160,11 @@ pub async fn run(path: &Path) -> Result<ExitCode, NotBegun> {
     let _ = std::env::set_current_dir("/");
     let file = LogFile::open(Path::new(&spec.files.log), spec.log).map_err(|e| NotBegun::Storage("log file", e))?;
     let log = Log::new(file, Redactor::new(secrets.values()));
-    let first = if spec.check_only { State::Probing } else { State::Setup { retrying: false } };
+    let first = if spec.check_only {
+        State::Probing
+    } else {
+        State::Setup { retrying: false }
+    };
     let publisher = Publisher::new(
         spec.files.status.clone().into(),
         spec.revision_id,
@@ -195,8 +200,8 @@ pub async fn run(path: &Path) -> Result<ExitCode, NotBegun> {
         return Ok(supervisor.finish(lock).await);
     };
     let code = held.failure.code;
-    supervisor.publisher.state((*held).into());
     supervisor.phase("held", "failed", Instant::now(), Some(code.code()));
+    supervisor.publisher.state((*held).into());
     supervisor.stop.requested().await;
     Ok(supervisor.finish(lock).await)
 }
@@ -220,19 +225,21 @@ impl Supervisor {
 
     async fn finish(&mut self, lock: Lock) -> ExitCode {
         tree::end_all(|_, _| ()).await;
-        self.publisher.state(State::Stopped);
         self.phase("stop", "succeeded", Instant::now(), None);
+        self.publisher.state(State::Stopped);
         drop(lock);
         ExitCode::SUCCESS
     }
 
     /// A command of this component with its environment filled.
-    pub fn order(&self, command: &[String], environment: &Environment, directory: &str) -> Order {
-        Order {
-            command: command.to_vec(),
-            environment: self.secrets.environment(environment),
-            working_directory: directory.to_owned(),
-            limits: self.spec.limits.clone(),
+    pub fn task(&self, command: &[String], environment: &Environment, directory: &str) -> Task {
+        Task {
+            order: Order {
+                command: command.to_vec(),
+                environment: self.secrets.environment(environment),
+                working_directory: directory.to_owned(),
+                limits: self.spec.limits.clone(),
+            },
             tree_lock: lock::tree_lock(&self.spec.files.lock),
             grace_ms: self.spec.stop_grace_ms,
         }

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
+
+use super::listener;
+
 /// Longest answer that is read, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 /// How long one answer may take.
@@ -14,32 +18,36 @@ pub enum Seen {
     Ready,
     /// No answer, or another status: it may still come.
     NotYet,
-    /// 200 with something else, as another program would answer: an unknown path of a web application, say.
+    /// 200 with something else, or from a process that is none of the component's: another program answers in its place.
     Foreign,
 }
 
 /// Looks at one loopback URL.
 pub struct Readiness {
     client: reqwest::Client,
-    url: String,
+    url: Url,
 }
 
 impl Readiness {
-    /// A look at this URL.
-    pub fn new(url: String) -> reqwest::Result<Self> {
+    /// A look at this URL; `None` when it is none.
+    pub fn new(url: &str) -> Option<Self> {
         // Loopback speaks no TLS: without roots the client needs none of the host's certificates, which may be absent.
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(TIMEOUT)
             .tls_certs_only([])
-            .build()?;
-        Ok(Self { client, url })
+            .build()
+            .ok()?;
+        Some(Self {
+            client,
+            url: Url::parse(url).ok()?,
+        })
     }
 
     /// Asks once.
     pub async fn look(&self) -> Seen {
-        let Ok(mut response) = self.client.get(&self.url).send().await else {
+        let Ok(mut response) = self.client.get(self.url.clone()).send().await else {
             return Seen::NotYet;
         };
         if response.status() != reqwest::StatusCode::OK {
@@ -54,7 +62,9 @@ impl Readiness {
                 Err(_) => return Seen::NotYet,
             }
         }
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok() {
+        let json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+        let ours = self.url.port_or_known_default().and_then(listener::is_ours);
+        if json && ours != Some(false) {
             Seen::Ready
         } else {
             Seen::Foreign

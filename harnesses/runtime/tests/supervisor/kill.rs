@@ -48,11 +48,7 @@ fn a_launch_right_after_a_kill_waits_for_the_old_tree() {
     let (workload, supervisor, processes) = family();
     supervisor.signal(Signal::Kill).unwrap();
     // The kernel frees the lock at the kill, and the old tree may still be there.
-    let next = eventually("the lock", || {
-        let output = workload.launch_output();
-        output.status.success().then_some(())
-    });
-    let () = next;
+    eventually("the lock", || workload.launch_output().status.success().then_some(()));
     eventually("a new gateway", || {
         (workload.recorded("gateway").len() == 2).then_some(())
     });

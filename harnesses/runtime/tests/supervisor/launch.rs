@@ -176,6 +176,34 @@ fn the_status_is_served_over_http_too() {
 }
 
 #[test]
+fn a_status_address_in_use_starts_nothing() {
+    let mut workload = Workload::gateway(&[]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    workload.spec.status_listen = Some(taken.local_addr().unwrap());
+    let output = workload.launch_output();
+    assert_eq!(output.status.code(), Some(i32::from(exit::START_FAILED)));
+    assert!(workload.text("log").contains("cannot listen on the status address"));
+    assert!(workload.recorded("gateway").is_empty());
+}
+
+#[test]
+fn a_run_that_only_checks_ends_with_what_it_found_and_starts_nothing() {
+    for (behaviour, checked) in [("row:ok", true), ("row:auth", false)] {
+        let mut workload = Workload::gateway(&[])
+            .with_workspace(&[])
+            .with_probe("openclaw-models-status/1", &[behaviour]);
+        workload.spec.check_only = true;
+        let supervisor = workload.launch();
+        eventually("its end", || (!supervisor.is_alive()).then_some(()));
+        let state = workload.status().unwrap().state;
+        assert_eq!(matches!(state, State::Checked), checked, "{state:?}");
+        assert_eq!(matches!(state, State::Held { .. }), !checked, "{state:?}");
+        assert!(workload.recorded("setup").is_empty() && workload.recorded("gateway").is_empty());
+        assert!(!workload.path("workspace").exists());
+    }
+}
+
+#[test]
 fn a_supervisor_in_the_foreground_runs_until_it_is_stopped() {
     let workload = Workload::gateway(&[]);
     let spec = workload.path("spec.json");

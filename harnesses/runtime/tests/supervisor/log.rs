@@ -1,14 +1,13 @@
 use occ_runtime::spec::LogPolicy;
 
-use crate::workload::{Workload, eventually};
+use crate::workload::Workload;
 
 #[test]
 fn the_output_and_the_supervisor_s_own_events_are_in_one_log() {
     let workload = Workload::gateway(&["say-lines=3"]);
     workload.launch();
     workload.until_ready();
-    let log = workload.text("log");
-    assert!(log.contains("line 2 of many"));
+    let log = workload.until_logged("line 2 of many");
     let event = log
         .lines()
         .find(|line| line.contains("runtime.startup_phase"))
@@ -29,9 +28,7 @@ fn a_log_that_has_grown_is_set_aside_and_the_oldest_lines_go() {
     };
     workload.launch();
     workload.until_ready();
-    eventually("the last line", || {
-        workload.text("log").contains("line 999 of many").then_some(())
-    });
+    workload.until_logged("line 999 of many");
     for (name, full) in [("log", false), ("log.1", true), ("log.2", true)] {
         let length = workload.text(name).len();
         assert!(length <= 8192 && (!full || length > 8000), "{name}: {length}");
@@ -46,10 +43,9 @@ fn a_long_line_is_cut() {
     let workload = Workload::gateway(&["say-long=100000"]);
     workload.launch();
     workload.until_ready();
-    let log = workload.text("log");
+    let log = workload.until_logged("\nafter the long line\n");
     assert_eq!(
         log.lines().find(|line| line.starts_with("xxx")).map(str::len),
         Some(16 * 1024)
     );
-    assert!(log.contains("\nafter the long line\n"));
 }

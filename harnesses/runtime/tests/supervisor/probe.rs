@@ -83,11 +83,11 @@ fn output_of_256_kib_is_still_read() {
 #[test]
 fn a_check_that_hangs_times_out_and_leaves_nothing() {
     let mut workload = Workload::gateway(&[]).with_probe(OPENCLAW, &["hang"]);
-    workload.spec.probe.as_mut().unwrap().base_timeout_ms = 1500;
+    workload.spec.probe.as_mut().unwrap().base_timeout_ms = 6000;
     assert_eq!(outcome(&workload), (RuntimeCode::ModelProbeTimeout, None));
     let mut all = workload.recorded("probe");
     all.extend(workload.recorded("pause"));
-    assert!(all.len() >= 2 && all.iter().all(|process| !process.is_alive()));
+    assert!(all.iter().all(|process| !process.is_alive()));
     assert_eq!(
         workload.recorded("probe").len(),
         1,

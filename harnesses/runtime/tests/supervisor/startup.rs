@@ -105,6 +105,21 @@ fn a_page_instead_of_json_is_an_incompatible_response() {
 }
 
 #[test]
+fn another_program_s_answer_on_the_component_s_port_is_no_readiness() {
+    let other = Workload::gateway(&[]);
+    other.launch();
+    other.until_ready();
+    let mut workload = Workload::gateway(&["unready"]);
+    workload.spec.readiness.url = other.spec.readiness.url.clone();
+    workload.launch();
+    let (failure, _) = held(&workload);
+    assert_eq!(
+        (failure.check.as_str(), failure.code),
+        ("readiness", RuntimeCode::IncompatibleResponse)
+    );
+}
+
+#[test]
 fn a_component_that_never_reports_ready_is_held_after_its_time() {
     let mut workload = Workload::gateway(&["unready"]);
     workload.spec.readiness.start_timeout_ms = 1500;

@@ -23,7 +23,7 @@ use occ_runtime::{
 use tempfile::TempDir;
 
 /// A bound for conditions on a busy machine; no test waits it out when all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(3);
 pub const FIXTURE: &str = env!("CARGO_BIN_EXE_occ-runtime-fixture");
 pub const RUNTIME: &str = env!("CARGO_BIN_EXE_occ-runtime");
 
@@ -155,6 +155,12 @@ impl Workload {
     /// The text of a file in the workload's directory; empty when there is none.
     pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Waits for a text in the log, and gives the whole log.
+    #[track_caller]
+    pub fn until_logged(&self, text: &str) -> String {
+        eventually(text, || Some(self.text("log")).filter(|log| log.contains(text)))
     }
 
     /// Runs `occ-runtime launch` as a Compute does.
