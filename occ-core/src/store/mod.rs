@@ -4,7 +4,7 @@
 //! ([`Write`]), what drivers staged, and the audit events, committed together or not at all. Nothing holds a transaction
 //! open over a driver call: callers gather, decide purely, and commit; a [`CommitError::Conflict`] means gather again.
 //!
-//! SQLite is the embedded default; a second store implements the same trait and passes the same suite.
+//! `SQLite` is the embedded default; a second store implements the same trait and passes the same suite.
 
 mod change;
 mod record;

@@ -113,7 +113,7 @@ impl Transition {
 pub fn backoff(attempt: u32, random: f64) -> Duration {
     let cap = Duration::from_secs(1)
         .saturating_mul(1 << attempt.saturating_sub(1).min(9))
-        .min(Duration::from_secs(300));
+        .min(Duration::from_mins(5));
     cap.mul_f64(random.clamp(0.0, 1.0))
 }
 
@@ -126,7 +126,7 @@ pub fn readiness_cadence(age: Duration) -> Duration {
 /// as long as the stop took (seed).
 pub fn refused_stop_delay(age: Duration, failed_stops: u32, stop_took: Duration) -> Duration {
     let doubled = readiness_cadence(age).saturating_mul(1 << failed_stops.saturating_sub(1).min(16));
-    doubled.min(Duration::from_secs(300)).max(stop_took.saturating_mul(4))
+    doubled.min(Duration::from_mins(5)).max(stop_took.saturating_mul(4))
 }
 
 impl Policy {
@@ -189,7 +189,7 @@ mod tests {
         let delay = |n, took| refused_stop_delay(Duration::ZERO, n, Duration::from_secs(took));
         assert_eq!(delay(1, 0), Duration::from_millis(500));
         assert_eq!(delay(4, 0), Duration::from_secs(4));
-        assert_eq!(delay(30, 0), Duration::from_secs(300));
+        assert_eq!(delay(30, 0), Duration::from_mins(5));
         assert_eq!(delay(1, 10), Duration::from_secs(40));
     }
 }

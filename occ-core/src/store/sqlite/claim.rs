@@ -15,26 +15,38 @@ use crate::{
 
 /// Queued work of a free lane, the oldest first. `work_queued` holds it in this order, and nothing that is finished.
 macro_rules! free {
-    ($select:literal) => {
+    ($($select:tt)*) => {
         concat!(
             "SELECT ",
-            $select,
+            $($select)*,
             " FROM work w INDEXED BY work_queued WHERE w.state = 'queued'
             AND NOT EXISTS (SELECT 1 FROM work c WHERE c.lane = w.lane AND c.state = 'claimed')"
         )
     };
 }
 
-/// Whether anything can be claimed. A look, not a write: an idle worker takes no lock.
+/// Whether anything can be claimed.
+pub(super) const IS_DUE: &str = concat!(
+    "SELECT EXISTS (",
+    free!("1"),
+    " AND w.available_at <= ",
+    now!(),
+    " AND w.attempts - w.extra_attempts < ?)"
+);
+pub(super) const DUE: &str = concat!(
+    free!("w.*"),
+    " AND w.available_at <= ? AND w.attempts - w.extra_attempts < ? ORDER BY w.available_at, w.created_at, w.key"
+);
+pub(super) const NEXT_DUE: &str = concat!(
+    free!(concat!("max(0, w.available_at - ", now!(), ") AS wait")),
+    " ORDER BY w.available_at LIMIT 1"
+);
+pub(super) const RENEW: &str =
+    "UPDATE work SET lease_expires_at = ? WHERE claim_token = ? AND state = 'claimed' AND lease_expires_at > ?";
+
+/// A look, not a write: an idle worker takes no lock.
 pub(super) async fn is_due(db: &mut SqliteConnection, lease: Lease) -> Result<bool, Fault> {
-    let query = concat!(
-        "SELECT EXISTS (",
-        free!("1"),
-        " AND w.available_at <= ",
-        now!(),
-        " AND w.attempts < ?1 + w.extra_attempts)"
-    );
-    Ok(sqlx::query_scalar(query)
+    Ok(sqlx::query_scalar(IS_DUE)
         .bind(i64::from(lease.max_attempts))
         .fetch_one(db)
         .await?)
@@ -77,12 +89,7 @@ async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<V
 
 /// The oldest due work, one a lane; reads no further than it must.
 async fn due(db: &mut SqliteConnection, now: Timestamp, limit: usize, lease: Lease) -> Result<Vec<WorkRow>, Fault> {
-    let query = concat!(
-        free!("w.*"),
-        " AND w.available_at <= ? AND w.attempts < ? + w.extra_attempts
-        ORDER BY w.available_at, w.created_at, w.key"
-    );
-    let mut rows = sqlx::query(query)
+    let mut rows = sqlx::query(DUE)
         .bind(now.as_millis())
         .bind(i64::from(lease.max_attempts))
         .fetch(db);
@@ -90,8 +97,9 @@ async fn due(db: &mut SqliteConnection, now: Timestamp, limit: usize, lease: Lea
     while due.len() < limit
         && let Some(row) = rows.try_next().await?
     {
-        let work = WorkRow::of(&row)?;
-        if lanes.insert(work.target.lane()) {
+        if let Some(work) = WorkRow::readable(&row)?
+            && lanes.insert(work.target.lane())
+        {
             due.push(work);
         }
     }
@@ -106,9 +114,7 @@ pub(super) async fn renew(connections: &Connections, token: ClaimToken, lease: L
 
 async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> Result<bool, Fault> {
     let now = read::now(db).await?;
-    let query =
-        "UPDATE work SET lease_expires_at = ? WHERE claim_token = ? AND state = 'claimed' AND lease_expires_at > ?";
-    let query = sqlx::query(query)
+    let query = sqlx::query(RENEW)
         .bind(now.plus(lease.duration).as_millis())
         .bind(token.0.to_string());
     Ok(query.bind(now.as_millis()).execute(db).await?.rows_affected() == 1)
@@ -116,15 +122,7 @@ async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> R
 
 /// How long until queued work of a free lane becomes due.
 pub(super) async fn next_due(db: &mut SqliteConnection) -> Result<Option<Duration>, Fault> {
-    let query = concat!(
-        "SELECT max(0, available_at - ",
-        now!(),
-        ") AS wait FROM (",
-        free!("w.available_at"),
-        "
-        ORDER BY w.available_at LIMIT 1)"
-    );
-    let row = sqlx::query(query).fetch_optional(db).await?;
+    let row = sqlx::query(NEXT_DUE).fetch_optional(db).await?;
     row.map(|row| Ok(Duration::from_millis(Columns { row: &row, of: "work" }.number("wait")?)))
         .transpose()
 }

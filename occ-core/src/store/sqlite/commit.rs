@@ -201,3 +201,95 @@ pub(super) async fn audit(db: &mut SqliteConnection, now: Timestamp, event: &Aud
         .await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        driver::ResourceRef,
+        id::{InstallationId, ServiceKeyId},
+        store::Store as _,
+    };
+
+    async fn store() -> SqliteStore {
+        SqliteStore::open_in_memory().await.expect("a database in memory opens")
+    }
+
+    fn event() -> Change {
+        let actor = "prn_operator".parse().expect("an id");
+        Change::new().audit(AuditEvent::mutation(
+            actor,
+            "test",
+            ResourceRef::installation(InstallationId::random()),
+        ))
+    }
+
+    /// Applies a change and commits it, or does not.
+    async fn applied(store: &SqliteStore, change: &Change, commits: bool) -> Marker {
+        let mut transaction = store.connections.begin().await.expect("a transaction");
+        let marker = apply(&mut transaction, change).await.expect("it applies");
+        if commits {
+            transaction.commit().await.expect("it commits");
+        } else {
+            transaction.rollback().await;
+        }
+        marker
+    }
+
+    #[tokio::test]
+    async fn a_commit_of_open_outcome_is_looked_up() {
+        let store = store().await;
+        for change in [event(), Change::new()] {
+            let committed = applied(&store, &change, true).await;
+            assert_eq!(look_up(&store, &committed).await, Ok(()));
+            let undone = applied(
+                &store,
+                &Change {
+                    audit: event().audit,
+                    ..change.clone()
+                },
+                false,
+            )
+            .await;
+            assert_eq!(look_up(&store, &undone).await, Err(CommitError::Unavailable));
+        }
+        let undone = applied(&store, &Change::new(), false).await;
+        assert_eq!(look_up(&store, &undone).await, Err(CommitError::Unavailable));
+    }
+
+    #[tokio::test]
+    async fn what_a_later_change_hid_stays_unknown() {
+        let store = store().await;
+        let marker = applied(&store, &Change::new(), true).await;
+        applied(&store, &Change::new(), true).await;
+        assert_eq!(look_up(&store, &marker).await, Err(CommitError::UnknownOutcome));
+        let marker = applied(&store, &event(), true).await;
+        applied(&store, &event(), true).await;
+        assert_eq!(look_up(&store, &marker).await, Ok(()), "an event stays");
+        store.close().await;
+        assert_eq!(look_up(&store, &marker).await, Err(CommitError::UnknownOutcome));
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_was_dropped_is_undone_before_the_next() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = SqliteStore::open(directory.path().join("occ.db"))
+            .await
+            .expect("it opens");
+        for store in [store().await, file] {
+            let mut transaction = store.connections.begin().await.expect("a transaction");
+            apply(&mut transaction, &event()).await.expect("it applies");
+            drop(transaction);
+            store.commit(event()).await.expect("the next one commits");
+            let mut reader = store.connections.read().await.expect("a reader");
+            let events: i64 = sqlx::query_scalar("SELECT count(*) FROM audit")
+                .fetch_one(&mut *reader)
+                .await
+                .expect("a count");
+            assert_eq!(events, 1);
+            drop(reader);
+            let revoke = Change::new().write(Write::RevokeServiceKey(ServiceKeyId::random()));
+            assert_eq!(store.commit(revoke).await, Err(CommitError::Refused));
+        }
+    }
+}

@@ -134,7 +134,7 @@ impl Writer {
                         let _ = connection.close().await;
                     }
                 }
-                // Fails when SQLite has undone the transaction already.
+                // Fails when `SQLite` has undone the transaction already.
                 None => {
                     if let Some(connection) = &mut self.connection {
                         let _ = sqlx::query("ROLLBACK").execute(connection).await;
@@ -237,17 +237,12 @@ impl From<Uncommitted> for Fault {
 impl Transaction {
     /// Commits what succeeded, undoes what did not. For changes of which the next look tells whether they happened.
     pub(super) async fn end<T, E: From<Fault>>(self, result: Result<T, E>) -> Result<T, E> {
-        match result {
-            Ok(_) => self
-                .commit()
-                .await
-                .map_err(|uncommitted| Fault::from(uncommitted).into())
-                .and(result),
-            Err(_) => {
-                self.rollback().await;
-                result
-            }
+        if result.is_err() {
+            self.rollback().await;
+            return result;
         }
+        self.commit().await.map_err(Fault::from)?;
+        result
     }
 
     pub(super) async fn commit(mut self) -> Result<(), Uncommitted> {
@@ -262,7 +257,7 @@ impl Transaction {
             refused
                 || error
                     .as_database_error()
-                    .and_then(|error| error.code())
+                    .and_then(sqlx::error::DatabaseError::code)
                     .is_some_and(|code| code == "778")
         };
         self.rollback().await;

@@ -24,7 +24,7 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// SQLite's primary result codes that mean something to us.
+/// `SQLite`'s primary result codes that mean something to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     /// Another connection holds the lock.
@@ -54,6 +54,8 @@ pub(super) fn code(error: &sqlx::Error) -> Option<Code> {
         3 | 8 | 23 => Code::Denied,
         11 => Code::Corrupt,
         13 => Code::Full,
+        // SQLITE_IOERR_SHMSIZE: the file behind the shared memory cannot grow.
+        10 if extended == 4874 => Code::Full,
         14 => Code::CannotOpen,
         19 => Code::Constraint,
         26 => Code::NotADatabase,
@@ -66,13 +68,13 @@ impl From<Fault> for StoreError {
         match fault {
             Fault::Corrupt(what) => Self::Corrupt(what),
             Fault::Closed => Self::Unavailable,
-            Fault::Database(error) => match code(&error) {
-                Some(Code::Corrupt | Code::NotADatabase) => Self::Corrupt("database page"),
-                _ => {
-                    tracing::warn!(code = number(&error), "the database did not answer");
-                    Self::Unavailable
-                }
-            },
+            Fault::Database(error) if matches!(code(&error), Some(Code::Corrupt | Code::NotADatabase)) => {
+                Self::Corrupt("database page")
+            }
+            Fault::Database(error) => {
+                tracing::warn!(code = number(&error), "the database did not answer");
+                Self::Unavailable
+            }
         }
     }
 }
@@ -116,25 +118,23 @@ impl From<Refused> for CommitError {
             }
             Refused::Fault(Fault::Database(error)) => error,
         };
-        match code(&error) {
-            Some(Code::Constraint) => taken(&error).map_or_else(
-                || {
-                    // Names the constraint or our own trigger's text, never a value.
-                    let rule = error.as_database_error().map(|error| error.message().to_owned());
-                    tracing::error!(rule, "a change breaks a rule of the schema");
-                    Self::Refused
-                },
-                Self::NameTaken,
-            ),
-            _ => {
-                tracing::warn!(code = number(&error), "the database took no change");
-                Self::Unavailable
-            }
+        if code(&error) != Some(Code::Constraint) {
+            tracing::warn!(code = number(&error), "the database took no change");
+            return Self::Unavailable;
         }
+        taken(&error).map_or_else(
+            || {
+                // Names the constraint, or is our own trigger's text; never a value.
+                let rule = error.as_database_error().map(|error| error.message().to_owned());
+                tracing::error!(rule, "a change breaks a rule of the schema");
+                Self::Refused
+            },
+            Self::NameTaken,
+        )
     }
 }
 
-/// Which name's uniqueness was broken; SQLite names the columns of the index.
+/// Which name's uniqueness was broken; `SQLite` names the columns of the index.
 fn taken(error: &sqlx::Error) -> Option<Taken> {
     let message = error.as_database_error()?.message();
     let columns = message.strip_prefix("UNIQUE constraint failed: ")?;
@@ -149,6 +149,6 @@ fn taken(error: &sqlx::Error) -> Option<Taken> {
 fn number(error: &sqlx::Error) -> Option<String> {
     error
         .as_database_error()
-        .and_then(|error| error.code())
+        .and_then(sqlx::error::DatabaseError::code)
         .map(std::borrow::Cow::into_owned)
 }

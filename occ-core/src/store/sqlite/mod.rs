@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file in write-ahead mode, `synchronous=FULL` (docs/adr/0005).
+//! The embedded store: one `SQLite` file in write-ahead mode, `synchronous=FULL` (docs/adr/0005).
 //!
 //! One connection writes, a few read. A second process may open the same file: the database's own lock then serialises the
 //! writers, and each process hears only of its own work at once, of the other's at the next poll.
@@ -11,6 +11,8 @@ mod enqueue;
 mod expect;
 mod fault;
 mod open;
+#[cfg(test)]
+mod plans;
 mod policy;
 mod read;
 mod recover;
@@ -49,9 +51,9 @@ macro_rules! now {
         "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER)"
     };
 }
-pub(self) use now;
+use now;
 
-/// A store in one SQLite file, or in memory. Clones share it.
+/// A store in one `SQLite` file, or in memory. Clones share it.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     connections: Arc<Connections>,

@@ -150,10 +150,14 @@ fn placed(path: &Path) -> Result<PathBuf, OpenError> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let missing = || OpenError::DirectoryMissing { path: given() };
     let directory = directory.canonicalize().map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => OpenError::DirectoryMissing { path: given() },
+        ErrorKind::NotFound | ErrorKind::NotADirectory => missing(),
         _ => system(&error, given()),
     })?;
+    if !directory.is_dir() {
+        return Err(missing());
+    }
     let path = directory.join(name);
     // SQLite gives its -wal and -shm files the permissions of this one, so it must be private before it is opened.
     match fs::OpenOptions::new()

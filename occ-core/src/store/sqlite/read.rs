@@ -190,17 +190,18 @@ macro_rules! agents_of_secret {
 }
 pub(super) use agents_of_secret;
 
+pub(super) const SECRET_CONSUMERS: &str = concat!(
+    "SELECT id FROM (",
+    agents_of_secret!(),
+    ") WHERE namespace_id = ?2 ORDER BY id"
+);
+
 pub(super) async fn secret_consumers(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
     id: SecretId,
 ) -> Result<Consumers, Fault> {
-    let query = concat!(
-        "SELECT id FROM (",
-        agents_of_secret!(),
-        " ) WHERE namespace_id = ?2 ORDER BY id"
-    );
-    let agents = sqlx::query(query)
+    let agents = sqlx::query(SECRET_CONSUMERS)
         .bind(id.to_string())
         .bind(namespace.to_string())
         .fetch_all(&mut *db)

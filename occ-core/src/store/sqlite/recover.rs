@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{Row as _, SqliteConnection};
 
 use super::{
     connection::Connections,
@@ -22,17 +22,37 @@ use crate::{
 /// How many one recovery handles. The rest waits for the next, so that no transaction grows long.
 const BATCH: i64 = 100;
 /// How long after an exhausted pass over the selected version the next begins.
-const MAINTENANCE_PAUSE: Duration = Duration::from_secs(300);
+const MAINTENANCE_PAUSE: Duration = Duration::from_mins(5);
 
-/// Whether there is anything to recover. A look, not a write.
+/// Whether there is anything to recover.
+pub(super) const IS_DUE: &str = concat!(
+    "SELECT EXISTS (SELECT 1 FROM work WHERE state = 'claimed' AND lease_expires_at <= ",
+    now!(),
+    ") OR EXISTS (SELECT 1 FROM work WHERE state = 'queued' AND attempts - extra_attempts >= ?)"
+);
+
+/// Work, and whether it is about the version that its Agent's pointer names and that should run.
+macro_rules! published {
+    ($where:literal) => {
+        concat!(
+            "SELECT w.*, EXISTS (
+                SELECT 1 FROM agents a JOIN namespaces n ON n.id = a.namespace_id
+                WHERE a.id = w.agent_id AND a.active_revision_id = w.revision_id AND a.desired = 'running'
+                    AND n.status = 'ready'
+            ) AS published FROM work w WHERE ",
+            $where,
+            " LIMIT ?"
+        )
+    };
+}
+
+pub(super) const LAPSED: &str =
+    published!("w.state = 'claimed' AND w.lease_expires_at <= ? ORDER BY w.lease_expires_at");
+pub(super) const SPENT: &str = published!("w.state = 'queued' AND w.attempts - w.extra_attempts >= ?");
+
+/// A look, not a write.
 pub(super) async fn is_due(db: &mut SqliteConnection, lease: Lease) -> Result<bool, Fault> {
-    let query = concat!(
-        "SELECT EXISTS (SELECT 1 FROM work WHERE state = 'claimed' AND lease_expires_at <= ",
-        now!(),
-        ")
-            OR EXISTS (SELECT 1 FROM work WHERE state = 'queued' AND attempts >= ?1 + extra_attempts)"
-    );
-    Ok(sqlx::query_scalar(query)
+    Ok(sqlx::query_scalar(IS_DUE)
         .bind(i64::from(lease.max_attempts))
         .fetch_one(db)
         .await?)
@@ -49,45 +69,31 @@ pub(super) async fn recover(connections: &Connections, lease: Lease) -> StoreRes
 
 async fn all(db: &mut SqliteConnection, lease: Lease) -> Result<usize, Refused> {
     let now = read::now(db).await?;
-    let query = "SELECT w.*, EXISTS (
-            SELECT 1 FROM agents a JOIN namespaces n ON n.id = a.namespace_id
-            WHERE a.id = w.agent_id AND a.active_revision_id = w.revision_id AND a.desired = 'running'
-                AND n.status = 'ready'
-        ) AS published
-        FROM work w WHERE w.state = 'claimed' AND w.lease_expires_at <= ? ORDER BY w.lease_expires_at LIMIT ?";
-    let lapsed = sqlx::query(query)
-        .bind(now.as_millis())
-        .bind(BATCH)
-        .fetch_all(&mut *db)
-        .await?;
-    for row in &lapsed {
-        self::lapsed(db, now, lease, row).await?;
+    let mut count = 0;
+    let query = sqlx::query(LAPSED).bind(now.as_millis()).bind(BATCH);
+    for row in &query.fetch_all(&mut *db).await? {
+        if let Some(work) = WorkRow::readable(row)? {
+            lapsed(db, now, lease, &work, row.try_get("published")?).await?;
+            count += 1;
+        }
     }
-    let query = "SELECT w.*, EXISTS (
-            SELECT 1 FROM agents a WHERE a.id = w.agent_id AND a.active_revision_id = w.revision_id AND a.desired = 'running'
-        ) AS published
-        FROM work w WHERE w.state = 'queued' AND w.attempts >= ? + w.extra_attempts LIMIT ?";
-    let spent = sqlx::query(query)
-        .bind(i64::from(lease.max_attempts))
-        .bind(BATCH)
-        .fetch_all(&mut *db)
-        .await?;
-    for row in &spent {
-        end(
-            db,
-            now,
-            &WorkRow::of(row)?,
-            row.try_get("published")?,
-            Failure::MaxAttemptsExhausted,
-        )
-        .await?;
+    let query = sqlx::query(SPENT).bind(i64::from(lease.max_attempts)).bind(BATCH);
+    for row in &query.fetch_all(&mut *db).await? {
+        if let Some(work) = WorkRow::readable(row)? {
+            end(db, now, &work, row.try_get("published")?, Failure::MaxAttemptsExhausted).await?;
+            count += 1;
+        }
     }
-    Ok(lapsed.len() + spent.len())
+    Ok(count)
 }
 
-async fn lapsed(db: &mut SqliteConnection, now: Timestamp, lease: Lease, row: &SqliteRow) -> Result<(), Refused> {
-    let work = WorkRow::of(row)?;
-    let published: bool = row.try_get("published")?;
+async fn lapsed(
+    db: &mut SqliteConnection,
+    now: Timestamp,
+    lease: Lease,
+    work: &WorkRow,
+    published: bool,
+) -> Result<(), Refused> {
     let lost = Lost {
         attempts: work.attempts,
         extra_attempts: work.extra_attempts,
@@ -95,19 +101,19 @@ async fn lapsed(db: &mut SqliteConnection, now: Timestamp, lease: Lease, row: &S
         published: published && matches!(work.target, Target::Revision { .. }),
     };
     match lost.recover(lease.max_attempts, rand::random()) {
-        Err(failure) => end(db, now, &work, published, failure).await,
+        Err(failure) => end(db, now, work, published, failure).await,
         Ok(again) => {
             let attempt = LastAttempt {
                 code: again.code,
                 at: now,
-                ..refused_before(&work, now)
+                ..refused_before(work, now)
             };
             let waiting = Waiting {
                 attempts: again.attempts,
                 extra_attempts: again.extra_attempts,
                 delay: again.delay,
             };
-            settle::wait(db, now, &work, waiting, attempt, true).await
+            settle::wait(db, now, work, waiting, attempt, true).await
         }
     }
 }

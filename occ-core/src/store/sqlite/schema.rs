@@ -4,11 +4,11 @@ use sqlx::{Row as _, SqliteConnection};
 
 use super::now;
 
-/// Each brings the schema from the version before to its own; the first makes version 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_initial.sql")];
+/// Each makes its version of the schema from the one before.
+const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_initial.sql"))];
 
 /// The version that this program writes.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+pub(super) const VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;
 
 /// In the header of the file: `OCC1`. Tells our databases from those of other programs.
 const APPLICATION_ID: i64 = 0x4f43_4331;
@@ -73,8 +73,8 @@ async fn steps(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
             0
         }
     };
-    for (migration, version) in MIGRATIONS.iter().zip(1_i64..).filter(|(_, version)| *version > from) {
-        sqlx::raw_sql(*migration).execute(&mut *connection).await?;
+    for (version, migration) in MIGRATIONS.into_iter().filter(|(version, _)| *version > from) {
+        sqlx::raw_sql(migration).execute(&mut *connection).await?;
         let record = concat!(
             "INSERT INTO schema_version (version, applied_at) VALUES (?, ",
             now!(),

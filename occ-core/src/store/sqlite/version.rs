@@ -76,10 +76,13 @@ pub(super) async fn revisions(
     query.fetch_all(db).await?.iter().map(revision_row).collect()
 }
 
-/// Versions that Compute may still hold something of. Reads only the index of live versions, whatever the history.
+/// Versions that Compute may still hold something of.
+pub(super) const LIVE: &str = "SELECT * FROM revisions WHERE agent_id = ? AND live = 1 ORDER BY number";
+pub(super) const COUNT: &str = "SELECT coalesce(max(number), 0) AS number FROM revisions WHERE agent_id = ?";
+
+/// Reads only the index of live versions, whatever the history.
 async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionRow>, Fault> {
-    let query = "SELECT * FROM revisions WHERE agent_id = ? AND live = 1 ORDER BY number";
-    sqlx::query(query)
+    sqlx::query(LIVE)
         .bind(agent.to_string())
         .fetch_all(db)
         .await?
@@ -90,8 +93,7 @@ async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionR
 
 /// How many versions an Agent has: they are numbered without gaps, so the newest number says it at once.
 pub(super) async fn count(db: &mut SqliteConnection, agent: AgentId) -> Result<u64, Fault> {
-    let query = "SELECT coalesce(max(number), 0) AS number FROM revisions WHERE agent_id = ?";
-    let row = sqlx::query(query).bind(agent.to_string()).fetch_one(db).await?;
+    let row = sqlx::query(COUNT).bind(agent.to_string()).fetch_one(db).await?;
     Columns {
         row: &row,
         of: "AgentRevision",
@@ -202,32 +204,4 @@ async fn setup(db: &mut SqliteConnection, agent: AgentId) -> Result<Option<Works
         defaults_id: row.optional_text("defaults_id")?,
         files: row.optional_json("files")?,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use sqlx::Row as _;
-
-    use super::*;
-    use crate::store::sqlite::SqliteStore;
-
-    async fn plan(query: &'static str) -> String {
-        let store = SqliteStore::open_in_memory().await.expect("a database in memory opens");
-        let mut db = store.connections.read().await.expect("it can be read");
-        let rows = sqlx::query(query)
-            .fetch_all(&mut *db)
-            .await
-            .expect("the plan is readable");
-        rows.iter()
-            .map(|row| row.get::<String, _>("detail"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    }
-
-    #[tokio::test]
-    async fn live_versions_are_found_without_the_history() {
-        let plan =
-            plan("EXPLAIN QUERY PLAN SELECT * FROM revisions WHERE agent_id = ? AND live = 1 ORDER BY number").await;
-        assert!(plan.contains("revisions_live") && !plan.contains("SCAN"), "{plan}");
-    }
 }

@@ -1,6 +1,6 @@
 //! Work as its row has it.
 
-use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, sqlite::SqliteRow};
 
 use super::{column::Columns, fault::Fault};
 use crate::{
@@ -80,6 +80,21 @@ pub(super) struct WorkRow {
 }
 
 impl WorkRow {
+    /// `None` for a row that does not decode: one spoilt row must not keep the others from being worked off.
+    pub(super) fn readable(row: &SqliteRow) -> Result<Option<Self>, Fault> {
+        match Self::of(row) {
+            Ok(work) => Ok(Some(work)),
+            Err(Fault::Corrupt(_)) => {
+                tracing::error!(
+                    work = row.try_get::<String, _>("key").ok(),
+                    "a stored piece of work does not decode"
+                );
+                Ok(None)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
     pub(super) fn of(row: &SqliteRow) -> Result<Self, Fault> {
         let row = Columns { row, of: "work" };
         Ok(Self {

@@ -12,7 +12,7 @@ use crate::{
     iam::{AccessBinding, Role, Subject},
     id::ConfigurationId,
     resource::{
-        Agent, AgentRevision, HarnessAuth, Installation, Namespace, NamespaceStatus, PrincipalId, Secret,
+        Agent, AgentRevision, BackendId, HarnessAuth, Installation, Namespace, NamespaceStatus, PrincipalId, Secret,
         WorkspaceSetup,
     },
     store::{ConfigurationRow, NewServiceKey, Write},
@@ -270,7 +270,7 @@ async fn agent(db: &mut SqliteConnection, agent: &Agent, setup: Option<&Workspac
         .bind(agent.name.as_str())
         .bind(agent.service_principal_id.as_str())
         .bind(agent.configuration_id.to_string())
-        .bind(agent.backend_id.as_ref().map(|id| id.as_str()))
+        .bind(agent.backend_id.as_ref().map(BackendId::as_str))
         .bind(agent.harness_auth.as_ref().map(json).transpose()?)
         .bind(secret_of(agent.harness_auth.as_ref()))
         .bind(word(&agent.execution_mode)?)
@@ -296,7 +296,7 @@ async fn update_agent(db: &mut SqliteConnection, agent: &Agent) -> Result<(), Re
     let query = sqlx::query(query)
         .bind(agent.name.as_str())
         .bind(agent.configuration_id.to_string())
-        .bind(agent.backend_id.as_ref().map(|id| id.as_str()))
+        .bind(agent.backend_id.as_ref().map(BackendId::as_str))
         .bind(agent.harness_auth.as_ref().map(json).transpose()?)
         .bind(secret_of(agent.harness_auth.as_ref()))
         .bind(word(&agent.execution_mode)?)

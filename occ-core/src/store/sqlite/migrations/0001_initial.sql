@@ -283,6 +283,7 @@ CREATE TABLE work (
 ) STRICT;
 -- Only live work is indexed for claiming: what is finished costs a claim nothing.
 CREATE INDEX work_queued ON work (available_at, created_at, key) WHERE state = 'queued';
+CREATE INDEX work_spent ON work (attempts - extra_attempts) WHERE state = 'queued';
 CREATE UNIQUE INDEX work_claimed_lane ON work (lane) WHERE state = 'claimed';
 CREATE INDEX work_lease ON work (lease_expires_at) WHERE state = 'claimed';
 CREATE UNIQUE INDEX work_token ON work (claim_token) WHERE claim_token IS NOT NULL;
