@@ -1,6 +1,9 @@
 //! A database file in a directory of its own.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use occ_conformance::store::{Recorded, Subject};
@@ -25,10 +28,14 @@ impl SqliteSubject {
             _directory: directory,
         }
     }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// A connection that bypasses the store.
-pub async fn raw(path: &std::path::Path) -> SqliteConnection {
+pub async fn raw(path: &Path) -> SqliteConnection {
     SqliteConnectOptions::new()
         .filename(path)
         .foreign_keys(true)

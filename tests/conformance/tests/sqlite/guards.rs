@@ -1,0 +1,159 @@
+//! What the schema refuses, whoever asks: here a connection that knows nothing of the store.
+
+use occ_conformance::store::Subject as _;
+use occ_core::store::StoreError;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+
+use crate::{
+    child::{Load, World},
+    subject::{SqliteSubject, raw},
+};
+
+/// A database with a deployed, running Agent, and a connection past the store.
+async fn populated() -> (SqliteSubject, SqliteConnection) {
+    let subject = SqliteSubject::new().await;
+    let mut world = World::create(subject.store()).await;
+    for _ in 0..3 {
+        world.step(Load::Small).await.expect("the change commits");
+    }
+    let connection = raw(subject.path()).await;
+    (subject, connection)
+}
+
+async fn refused(db: &mut SqliteConnection, statement: &str, reason: &str) {
+    let error = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+        .execute(db)
+        .await
+        .expect_err(statement);
+    let text = error.to_string();
+    assert!(text.contains(reason), "{statement}: {text}");
+}
+
+pub async fn the_audit_is_append_only() {
+    let (_subject, mut db) = populated().await;
+    refused(&mut db, "UPDATE audit SET outcome = 'denied'", "append-only").await;
+    refused(
+        &mut db,
+        "UPDATE audit SET details = '{}' WHERE sequence = 1",
+        "append-only",
+    )
+    .await;
+    refused(&mut db, "DELETE FROM audit", "append-only").await;
+}
+
+pub async fn a_version_never_changes() {
+    let (_subject, mut db) = populated().await;
+    let changes = [
+        "snapshot = x'7b7d'",
+        "digest = replace(digest, '0', '1')",
+        "number = 9",
+        "created_at = 0",
+        "agent_id = agent_id",
+        "id = id",
+    ];
+    for change in changes {
+        refused(&mut db, &format!("UPDATE revisions SET {change}"), "never changes").await;
+    }
+    sqlx::raw_sql("UPDATE revisions SET live = 0 WHERE number = 1")
+        .execute(&mut db)
+        .await
+        .expect("it is retired");
+    refused(
+        &mut db,
+        "UPDATE revisions SET live = 1 WHERE number = 1",
+        "never comes back",
+    )
+    .await;
+    let copy =
+        "INSERT INTO revisions SELECT replace(id, 'rev_', 'rev_'), namespace_id, agent_id, 7, snapshot, digest, 1, 0
+        FROM revisions WHERE number = 1";
+    refused(&mut db, copy, "without gaps").await;
+}
+
+pub async fn a_version_is_removed_only_with_its_agent() {
+    let (_subject, mut db) = populated().await;
+    refused(&mut db, "DELETE FROM revisions", "only with its Agent").await;
+    refused(&mut db, "DELETE FROM agents", "FOREIGN KEY").await;
+    refused(&mut db, "DELETE FROM work", "only with its Agent").await;
+    refused(
+        &mut db,
+        "UPDATE agents SET service_principal_id = 'other'",
+        "never changes",
+    )
+    .await;
+    refused(&mut db, "UPDATE agents SET active_revision_id = 'rev_x'", "FOREIGN KEY").await;
+    refused(&mut db, "UPDATE agents SET status = 'deleting'", "CHECK").await;
+}
+
+pub async fn a_result_of_work_never_changes() {
+    let (_subject, mut db) = populated().await;
+    let end = "UPDATE work SET state = 'failed', code = 'LEASE_EXPIRED', result = '{}', completed_at = 1
+        WHERE key = (SELECT key FROM work ORDER BY created_at LIMIT 1)";
+    sqlx::raw_sql(end).execute(&mut db).await.expect("it ends");
+    let ended = "WHERE state = 'failed'";
+    refused(
+        &mut db,
+        &format!("UPDATE work SET code = 'OTHER' {ended}"),
+        "result of work",
+    )
+    .await;
+    let again = "SET state = 'queued', code = NULL, result = NULL, completed_at = NULL";
+    refused(&mut db, &format!("UPDATE work {again} {ended}"), "result of work").await;
+    refused(
+        &mut db,
+        "UPDATE work SET lane = namespace_id, agent_id = NULL WHERE state = 'queued'",
+        "target",
+    )
+    .await;
+}
+
+pub async fn only_possible_shapes_are_stored() {
+    let (_subject, mut db) = populated().await;
+    let claim = "UPDATE work SET state = 'claimed', claimed_at = 1, lease_expires_at = 2,
+        claim_token = substr(hex(randomblob(18)), 1, 36)";
+    // The second version of the same Agent.
+    refused(&mut db, claim, "UNIQUE constraint failed: work.lane").await;
+    let impossible = [
+        "UPDATE work SET state = 'claimed'",
+        "UPDATE work SET state = 'succeeded', completed_at = 1, result = '{}'",
+        "UPDATE work SET state = 'running'",
+        "UPDATE work SET attempts = -1",
+        "UPDATE work SET last_attempt = '[]'",
+        "UPDATE namespaces SET status = 'unknown'",
+        "UPDATE agents SET desired = 'paused'",
+        "UPDATE agents SET harness_auth = '3'",
+        "UPDATE secrets SET version = 0",
+        "INSERT INTO workspace_setups SELECT id, 'short', NULL, NULL FROM agents",
+        "INSERT INTO installation VALUES (2, 'ins_123e4567-e89b-42d3-a456-426614174000', 'second', 0)",
+        "INSERT INTO principals VALUES ('x', 'human', NULL, NULL, NULL)",
+        "INSERT INTO principals VALUES ('x', 'robot', 'x', NULL, NULL)",
+    ];
+    for statement in impossible {
+        refused(&mut db, statement, "constraint failed").await;
+    }
+    refused(
+        &mut db,
+        "UPDATE agents SET version = 'three'",
+        "cannot store TEXT value in INTEGER column",
+    )
+    .await;
+}
+
+pub async fn undecodable_rows_are_named_and_their_siblings_read() {
+    let (subject, mut db) = populated().await;
+    let store = subject.store();
+    let namespace = store.namespaces().await.expect("a read").remove(0).namespace.id;
+    let agent = store.agents(namespace).await.expect("a read").remove(0).agent.id;
+    let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE agents SET harness_auth = '{\"method\":\"gone\"}'";
+    sqlx::raw_sql(spoil).execute(&mut db).await.expect("a row is spoilt");
+    assert_eq!(store.agent(namespace, agent).await, Err(StoreError::Corrupt("Agent")));
+    assert_eq!(store.agents(namespace).await, Err(StoreError::Corrupt("Agent")));
+    assert_eq!(store.secrets(namespace).await.expect("a read").len(), 1);
+    assert_eq!(store.revisions(namespace, agent).await.expect("a read").len(), 3);
+    let error = store
+        .agent(namespace, agent)
+        .await
+        .expect_err("it does not decode")
+        .to_string();
+    assert_eq!(error, "a stored Agent does not decode");
+}

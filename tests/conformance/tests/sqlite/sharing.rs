@@ -1,0 +1,84 @@
+//! Another process on the same file, and callers that go away.
+
+use std::sync::Arc;
+
+use occ_conformance::store::Subject as _;
+use occ_core::store::CommitError;
+
+use crate::{
+    child::{Load, World},
+    crash::whole,
+    subject::{SqliteSubject, raw},
+};
+
+pub async fn a_write_waits_for_another_process_and_gives_up_cleanly() {
+    let subject = SqliteSubject::new().await;
+    let mut world = World::create(subject.store()).await;
+    let mut other = raw(subject.path()).await;
+    sqlx::raw_sql("BEGIN IMMEDIATE; UPDATE agents SET version = version + 1")
+        .execute(&mut other)
+        .await
+        .expect("a lock");
+    assert_eq!(world.step(Load::Small).await, Err(CommitError::Unavailable));
+    // Readers did not wait, and saw nothing of the other's change.
+    assert_eq!(world.count().await, 0);
+    sqlx::raw_sql("ROLLBACK")
+        .execute(&mut other)
+        .await
+        .expect("the lock is released");
+    assert_eq!(world.step(Load::Small).await, Ok(1));
+    assert_eq!(whole(&mut other).await, 1);
+}
+
+pub async fn a_reader_sees_one_moment_while_another_writes() {
+    let subject = SqliteSubject::new().await;
+    let mut world = World::create(subject.store()).await;
+    let (reader, store) = (subject.second().await, subject.store());
+    let namespace = store.namespaces().await.expect("a read").remove(0).namespace.id;
+    let agent = store.agents(namespace).await.expect("a read").remove(0).agent.id;
+    let writer = tokio::spawn(async move {
+        for _ in 0..50 {
+            world.step(Load::Small).await.expect("the change commits");
+        }
+    });
+    let mut seen = 0;
+    while !writer.is_finished() {
+        // Each step writes the Agent's row and one version: in one moment the two agree.
+        let read = reader.deploy_read(namespace, agent).await.expect("a read");
+        assert_eq!(read.agent.expect("the Agent").version, read.revisions + 1);
+        assert!(read.revisions >= seen);
+        seen = read.revisions;
+    }
+    writer.await.expect("no panic");
+    assert_eq!(
+        reader.deploy_read(namespace, agent).await.expect("a read").revisions,
+        50
+    );
+}
+
+/// A client that hangs up drops the future of its commit at any moment: the change is whole or absent, and the next one works.
+pub async fn a_commit_whose_caller_went_away_is_still_whole() {
+    let subject = SqliteSubject::new().await;
+    let store = subject.store();
+    World::create(Arc::clone(&store)).await;
+    for polls in 0..200 {
+        let mut world = World::open(Arc::clone(&store)).await;
+        let step = tokio::spawn(async move { world.step(Load::Small).await });
+        for _ in 0..polls {
+            tokio::task::yield_now().await;
+        }
+        step.abort();
+        let _ = step.await;
+    }
+    let mut world = World::open(store).await;
+    // Waits for what is still under way.
+    let last = loop {
+        if let Ok(last) = world.step(Load::Small).await {
+            break last;
+        }
+    };
+    assert_eq!(
+        whole(&mut raw(subject.path()).await).await,
+        i64::try_from(last).expect("a number")
+    );
+}
