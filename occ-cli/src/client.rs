@@ -23,7 +23,6 @@ pub(crate) struct Client {
 /// What the API refused, with its own words.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    pub status: StatusCode,
     pub code: String,
     pub message: String,
     pub details: Vec<String>,
@@ -45,11 +44,25 @@ impl From<CallError> for Failure {
             CallError::Refused(Refused {
                 code, message, details, ..
             }) => {
-                let details: String = details.iter().map(|detail| format!("\n  {detail}")).collect();
-                Self::refused(format!("{code}: {message}{details}"))
+                let mut lines = vec![format!("{code}: {message}")];
+                lines.extend(details.iter().map(|detail| format!("  {detail}")));
+                Self::refused(lines.join("\n")).with_code(code)
             }
         }
     }
+}
+
+/// An HTTP client with this limit for each request.
+pub(crate) fn http(timeout: Duration) -> Done<reqwest::Client> {
+    // The process's TLS provider; a second call keeps the first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .timeout(timeout)
+        .no_proxy()
+        // A redirect would carry the key to whom it names.
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|_| Failure::startup("the HTTP client could not be set up"))
 }
 
 impl Client {
@@ -59,18 +72,19 @@ impl Client {
             .parse()
             .ok()
             .filter(|url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            // A password in the address would be sent beside the key, and shown by errors.
+            .filter(|url| url.username().is_empty() && url.password().is_none())
             .ok_or_else(|| {
                 Failure::usage("the API's address must be an http or https URL, such as http://127.0.0.1:8080")
             })?;
         let mut key = HeaderValue::from_bytes(key.expose())
             .map_err(|_| Failure::usage("the service key holds characters that no key has"))?;
         key.set_sensitive(true);
-        let http = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .no_proxy()
-            .build()
-            .map_err(|_| Failure::startup("the HTTP client could not be set up"))?;
-        Ok(Self { http, base, key })
+        Ok(Self {
+            http: http(TIMEOUT)?,
+            base,
+            key,
+        })
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
@@ -137,7 +151,6 @@ impl Client {
         };
         let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
         Err(CallError::Refused(Refused {
-            status,
             code: code.to_owned(),
             message: message.to_owned(),
             details: details
@@ -174,3 +187,6 @@ impl CallError {
         matches!(self, Self::Refused(refused) if refused.code == code.code())
     }
 }
+
+#[cfg(test)]
+mod tests;

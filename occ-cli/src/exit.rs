@@ -2,6 +2,10 @@
 
 use std::{fmt, process::ExitCode};
 
+use serde_json::json;
+
+use crate::output::Format;
+
 /// The exit codes. `occ --help` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -28,6 +32,8 @@ Exit codes: 0 done; 1 refused, or the deployment failed; 2 wrong command line; 3
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
+    /// The API's or the deployment's code.
+    code: Option<String>,
     message: String,
 }
 
@@ -35,8 +41,15 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
         Self {
             exit,
+            code: None,
             message: message.to_string(),
         }
+    }
+
+    /// The same, with the code that scripts look at.
+    pub(crate) fn with_code(mut self, code: impl fmt::Display) -> Self {
+        self.code = Some(code.to_string());
+        self
     }
 
     pub(crate) fn startup(message: impl fmt::Display) -> Self {
@@ -56,11 +69,17 @@ impl Failure {
     }
 
     /// Says why, on standard error, and gives the process's code.
-    pub(crate) fn report(&self) -> ExitCode {
-        if !self.message.is_empty() {
-            eprintln!("occ: {}", self.message);
+    pub(crate) fn report(&self, format: Format) -> ExitCode {
+        match format {
+            Format::Text => eprintln!("occ: {}", self.message),
+            Format::Json => eprintln!("{}", self.json()),
         }
         ExitCode::from(self.exit as u8)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Self { exit, code, message } = self;
+        json!({ "error": { "code": code, "message": message, "exit": *exit as u8 } })
     }
 }
 

@@ -1,8 +1,15 @@
 //! The `occ` command as a library: an installation's `main.rs` names its driver crates and calls [`run`].
 
+mod chat;
 mod client;
+mod commands;
+mod connect;
+mod duration;
 mod exit;
 mod host;
+mod input;
+mod lookup;
+mod output;
 mod paths;
 mod policy;
 mod quickstart;
@@ -13,35 +20,79 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use commands::Context;
+use connect::Connection;
+use output::{Format, Output};
+
 /// The control plane for AI agents.
 #[derive(Debug, Parser)]
 #[command(name = "occ", version, after_help = exit::HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    connection: Connection,
+    /// The form of what is printed. Progress and errors go to standard error.
+    #[arg(long, short, global = true, value_enum, default_value = "text", env = "OCC_OUTPUT")]
+    output: Format,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Up),
     Quickstart(quickstart::Quickstart),
+    Namespace(commands::namespace::Noun),
+    Configuration(commands::configuration::Noun),
+    Secret(commands::secret::Noun),
+    Agent(commands::agent::Noun),
+    Revision(commands::revision::Noun),
+    Role(commands::role::Noun),
+    AccessBinding(commands::access_binding::Noun),
+    ServicePrincipal(commands::service_principal::Noun),
+    Key(commands::key::Noun),
+    Installation(commands::installation::Noun),
+    Drivers(commands::drivers::Drivers),
+    Explain(commands::explain::Explain),
 }
 
 /// Runs the command that the process's arguments name.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    let format = cli.output;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::Failure::startup(error.kind()).report(),
+        Err(error) => return exit::Failure::startup(error.kind()).report(format),
     };
-    let done = runtime.block_on(async {
-        match cli.command {
-            Command::Up(args) => up::run(args).await,
-            Command::Quickstart(args) => quickstart::run(args).await,
-        }
-    });
-    match done {
+    match runtime.block_on(cli.run()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(format),
     }
 }
+
+impl Cli {
+    async fn run(self) -> exit::Done {
+        let cx = Context {
+            connection: &self.connection,
+            output: Output::new(self.output),
+        };
+        match self.command {
+            Command::Up(args) => up::run(args, cx.output).await,
+            Command::Quickstart(args) => quickstart::run(args).await,
+            Command::Namespace(noun) => commands::namespace::run(noun, cx).await,
+            Command::Configuration(noun) => commands::configuration::run(noun, cx).await,
+            Command::Secret(noun) => commands::secret::run(noun, cx).await,
+            Command::Agent(noun) => commands::agent::run(noun, cx).await,
+            Command::Revision(noun) => commands::revision::run(noun, cx).await,
+            Command::Role(noun) => commands::role::run(noun, cx).await,
+            Command::AccessBinding(noun) => commands::access_binding::run(noun, cx).await,
+            Command::ServicePrincipal(noun) => commands::service_principal::run(noun, cx).await,
+            Command::Key(noun) => commands::key::run(noun, cx).await,
+            Command::Installation(noun) => commands::installation::run(noun, cx).await,
+            Command::Drivers(_) => commands::drivers::run(&cx),
+            Command::Explain(explain) => commands::explain::run(&explain, &cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

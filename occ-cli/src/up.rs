@@ -4,11 +4,13 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use occ_core::{installation::LogLevel, store::Store, worker::Worker};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     exit::{Done, Failure},
     host::{DataDir, Host, Role, Tools, url},
+    output::Output,
     policy,
 };
 
@@ -44,7 +46,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-pub(crate) async fn run(args: Up) -> Done {
+pub(crate) async fn run(args: Up, output: Output) -> Done {
     let path = args.data_dir.map_or_else(DataDir::default_path, Ok)?;
     let roles: &[Role] = match (args.api_only, args.worker_only) {
         (true, _) => &[Role::Api],
@@ -74,12 +76,11 @@ pub(crate) async fn run(args: Up) -> Done {
         )
         .start()
     });
-    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
-        println!("API   {}", url(address));
-        println!("key   {}", host.data.admin_key().display());
-    }
-    println!("data  {}", host.data.root().display());
-    println!("Ctrl-C stops the control plane; running Agents keep running.");
+    let api = listener
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok())
+        .map(url);
+    announce(&host.data, api, output)?;
 
     let stop = async {
         tokio::select! {
@@ -96,6 +97,21 @@ pub(crate) async fn run(args: Up) -> Done {
     }
     host.close().await;
     Ok(())
+}
+
+/// Says where everything is, once it is there.
+fn announce(data: &DataDir, api: Option<String>, output: Output) -> Done {
+    let (key, root) = (data.admin_key(), data.root());
+    let all = json!({ "api": api, "keyFile": key, "dataDir": root });
+    output.text(&all, |_| {
+        let reach = api
+            .as_ref()
+            .map_or_else(String::new, |api| format!("API   {api}\nkey   {}\n", key.display()));
+        format!(
+            "{reach}data  {}\nCtrl-C stops the control plane; running Agents keep running.\n",
+            root.display()
+        )
+    })
 }
 
 /// Starts logging to standard error. `RUST_LOG` wins over the Installation's level.

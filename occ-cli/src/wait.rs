@@ -106,14 +106,21 @@ pub(crate) async fn deployment(
                 progress.show(describe(&deployment));
                 Ok(deployment.status.is_terminal().then_some(deployment))
             }
-            Err(CallError::Failed(failure)) if failure.exit() == Exit::Unreachable => {
-                progress.show(failure.to_string());
-                Ok(None)
-            }
+            Err(CallError::Failed(failure)) => survive(progress, failure),
             Err(error) => Err(error.into()),
         },
     )
     .await
+}
+
+/// An API that does not answer may be restarting: worth showing, and no end of the wait.
+pub(crate) fn survive<T>(progress: &mut Progress, failure: Failure) -> Done<Option<T>> {
+    if failure.exit() == Exit::Unreachable {
+        progress.show(failure.to_string());
+        Ok(None)
+    } else {
+        Err(failure)
+    }
 }
 
 /// Asks `look` again and again until it has something.

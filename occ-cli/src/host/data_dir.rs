@@ -112,17 +112,18 @@ impl DataDir {
         self.root.join("bootstrap.pending")
     }
 
+    /// Waits until no other process sets this directory up: an API and a worker may start together.
+    pub(crate) fn lock_bootstrap(&self) -> Done<DirLock> {
+        let path = self.root.join("bootstrap.lock");
+        let file = lock_file(&path)?;
+        file.lock().map_err(|error| failed("lock", &path, &error))?;
+        Ok(DirLock { _file: file })
+    }
+
     /// Takes a role, or says who has it.
     pub(crate) fn lock(&self, role: Role) -> Done<DirLock> {
         let path = self.root.join(role.file());
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| failed("open", &path, &error))?;
+        let mut file = lock_file(&path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -227,6 +228,18 @@ impl DataDir {
             failed("write", path, &error)
         })
     }
+}
+
+/// A file to lock. It stays: removing it would let two processes lock two files of one name.
+fn lock_file(path: &Path) -> Done<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| failed("open", path, &error))
 }
 
 fn base(variable: &str, below_home: &str) -> Done<PathBuf> {

@@ -9,8 +9,10 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use occ_core::{
     control::{Bootstrap, Caller, ControlPlane, CreateServiceKey},
     driver::OperationContext,
+    id::RequestId,
     installation::{Drivers, InstallationFile, compose, stock_yaml},
     registry::{HostServices, Registry},
+    resource::PrincipalId,
     store::{Store, sqlite::SqliteStore},
 };
 
@@ -52,24 +54,37 @@ impl Host {
 
     /// Sets the Installation up when it is new, and makes sure that its administrator's key is on disk.
     pub(crate) async fn bootstrap(&self) -> Done {
+        let _alone = self.data.lock_bootstrap()?;
         let known = self.store.installation().await.map_err(Failure::startup)?.is_some();
-        if known && !(self.data.bootstrap_pending() && !self.data.admin_key().exists()) {
-            return Ok(());
+        if !known {
+            return self.set_up().await;
         }
-        if known {
+        if self.data.bootstrap_pending() {
+            if self.data.admin_key().exists() {
+                return self.data.clear_bootstrap();
+            }
             // The first start was cut off between the commit and the key file: nobody has seen the first key.
             let administrator = self.data.administrator()?;
             return self.issue_admin_key(&Caller::new(administrator)).await;
         }
-        self.data.mark_bootstrap()?;
+        Ok(())
+    }
+
+    /// What the next start needs is on disk before the commit; the key, which only the commit makes, right after it.
+    async fn set_up(&self) -> Done {
         let name = |text: &str| text.parse().map_err(Failure::startup);
         let input = Bootstrap {
             name: name("local")?,
             administrator: name("administrator")?,
         };
-        let bootstrapped = self.plane.bootstrap(input).await.map_err(Failure::startup)?;
-        self.data.write_administrator(&bootstrapped.administrator)?;
-        self.data.write_admin_key(&bootstrapped.key.value)?;
+        let administrator: PrincipalId = format!("prn_{}", RequestId::random().uuid())
+            .parse()
+            .map_err(Failure::startup)?;
+        self.data.mark_bootstrap()?;
+        self.data.write_administrator(&administrator)?;
+        let bootstrapped = self.plane.bootstrap_as(administrator, input).await;
+        self.data
+            .write_admin_key(&bootstrapped.map_err(Failure::startup)?.key.value)?;
         self.data.clear_bootstrap()
     }
 
@@ -103,16 +118,13 @@ impl Host {
 
 /// The Installation file: the given one, or the data directory's own, which the first start writes.
 fn installation(data: &DataDir, config: Option<&Path>, tools: &Tools) -> Done<InstallationFile> {
-    let path = match config {
-        Some(path) => path.to_owned(),
-        None => {
-            let path = data.installation();
-            if !path.exists() {
-                data.write_installation(&stock_yaml(&tools.paths()?))?;
-            }
-            path
-        }
-    };
+    if let Some(path) = config {
+        return InstallationFile::read(path).map_err(Failure::startup);
+    }
+    let path = data.installation();
+    if !path.exists() {
+        data.write_installation(&stock_yaml(&tools.paths()?))?;
+    }
     InstallationFile::read(&path).map_err(Failure::startup)
 }
 

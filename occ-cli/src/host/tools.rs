@@ -35,6 +35,11 @@ impl Tools {
                     "{name} was not found: set {variable} to its path, or write an Installation file and pass --config"
                 ))
             })?;
+            if !is_file(path) {
+                return Err(Failure::startup(format!(
+                    "{variable} must be the absolute path of a file: {name} is not there"
+                )));
+            }
             let text = path.to_str().ok_or_else(|| {
                 Failure::startup(format!(
                     "the path of {name} is not UTF-8 text: set {variable} to one that is"

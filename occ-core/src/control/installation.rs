@@ -28,13 +28,18 @@ impl ControlPlane {
     ///
     /// Whoever calls this is trusted: there is nobody yet to ask.
     pub async fn bootstrap(&self, input: Bootstrap) -> Answer<Bootstrapped> {
+        self.bootstrap_as(opaque("prn_"), input).await
+    }
+
+    /// The same, with the administrator's id chosen by the caller: one that writes it down first knows whose key is missing when
+    /// it is cut off before it could keep the key.
+    pub async fn bootstrap_as(&self, administrator: PrincipalId, input: Bootstrap) -> Answer<Bootstrapped> {
         let now = self.store.now().await?;
         let installation = Installation {
             id: InstallationId::random(),
             name: input.name,
             created_at: now,
         };
-        let administrator = opaque("prn_");
         let role = Role {
             id: format!("role_admin_{}", Uuid::new_v4()),
             namespace_id: None,
