@@ -100,9 +100,10 @@ impl ControlPlane {
         let document = async {
             let resource = ResourceRef::configuration(agent.namespace_id, agent.configuration_id);
             match &read.configuration {
-                Some(row) if grants.allows(&op.ask(Action::Read, resource)) => {
-                    Gathered::of(look(self.drivers.configuration.read(cx, row.namespace_id, row.id)).await)
-                }
+                Some(row) if grants.allows(&op.ask(Action::Read, resource)) => Gathered::of(
+                    look(self.drivers.configuration.read(cx, row.namespace_id, row.id)).await,
+                    |e| Refusal::driver(DriverKind::Configuration, e),
+                ),
                 _ => Gathered::NotAsked,
             }
         };
@@ -115,7 +116,10 @@ impl ControlPlane {
             let answer = match read.secrets.iter().find(|secret| secret.id == id) {
                 Some(secret) if granted && own(&secret.driver_id) => {
                     let identity = identity_of(secret);
-                    Gathered::of(look(self.drivers.secret.resolve(cx, &identity, &secret.backend_ref)).await)
+                    Gathered::of(
+                        look(self.drivers.secret.resolve(cx, &identity, &secret.backend_ref)).await,
+                        |e| Refusal::driver(DriverKind::Secret, e),
+                    )
                 }
                 _ => Gathered::NotAsked,
             };
@@ -123,7 +127,10 @@ impl ControlPlane {
         }));
         let credentials = async {
             match self.drivers.compute.runtime_credentials() {
-                Some(credentials) => Some(Gathered::of(look(credentials.exist(cx, &agent_ref(agent))).await)),
+                Some(credentials) => Some(Gathered::of(
+                    look(credentials.exist(cx, &agent_ref(agent))).await,
+                    credentials_refusal,
+                )),
                 None => None,
             }
         };

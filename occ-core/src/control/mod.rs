@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 pub use caller::Caller;
 pub use input::{
     Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace, CreateRole, CreateServiceKey,
-    UpdateAgent, UpdateConfiguration,
+    Patch, UpdateAgent, UpdateConfiguration,
 };
 pub use view::{
     Bootstrapped, ConfigurationSummary, ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView,

@@ -154,7 +154,7 @@ fn credentials_are_made_before_the_first_version_only() {
         !scene.admit().unwrap().provision_credentials,
         "a Compute that generates none needs none"
     );
-    scene.credentials = Some(Gathered::Unavailable);
+    scene.credentials = Some(Gathered::NotAsked);
     assert_eq!(scene.admit().unwrap_err().code(), ApiCode::DependencyUnavailable);
 }
 

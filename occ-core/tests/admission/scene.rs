@@ -244,7 +244,7 @@ impl Scene {
             values["broken"] = json!(true);
         }
         let document = if fails("configuration_document") {
-            Gathered::Unavailable
+            Gathered::Failed(Refusal::unavailable("The Configuration Driver is unavailable."))
         } else {
             Gathered::Known(Some((3, document(values))))
         };

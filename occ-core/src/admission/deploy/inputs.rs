@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     admission::{Grants, Refusal, source},
-    driver::{AccessRequest, Action, DriverKind, EffectResult, Harness, HarnessSelection, ResourceRef},
+    driver::{AccessRequest, Action, DriverKind, EffectError, EffectResult, Harness, HarnessSelection, ResourceRef},
     id::{AgentId, NamespaceId, SecretId},
     installation::Drivers,
     resource::{Agent, BackendRef, Document, HarnessIdentity, Namespace, PrincipalId, SecretSnapshot},
@@ -16,22 +16,23 @@ use crate::{
 pub enum Gathered<T> {
     /// This.
     Known(T),
-    /// Nothing usable.
-    Unavailable,
+    /// Nothing usable; this is what the caller is to be told if the answer is wanted.
+    Failed(Refusal),
     /// It was not asked, because an earlier check refuses already.
     NotAsked,
 }
 
 impl<T> Gathered<T> {
-    /// An effect's answer; why it failed is not the caller's business.
-    pub fn of(answer: EffectResult<T>) -> Self {
-        answer.map_or(Self::Unavailable, Self::Known)
+    /// An effect's answer, or what `refusal` makes of its failure.
+    pub(crate) fn of(answer: EffectResult<T>, refusal: impl FnOnce(&EffectError) -> Refusal) -> Self {
+        answer.map_or_else(|error| Self::Failed(refusal(&error)), Self::Known)
     }
 
     pub(super) fn known(&self, kind: DriverKind) -> Result<&T, Refusal> {
         match self {
             Self::Known(value) => Ok(value),
-            Self::Unavailable | Self::NotAsked => Err(Refusal::driver_away(kind)),
+            Self::Failed(refusal) => Err(refusal.clone()),
+            Self::NotAsked => Err(Refusal::driver_away(kind)),
         }
     }
 }

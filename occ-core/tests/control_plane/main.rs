@@ -1,0 +1,14 @@
+//! The control plane's operations over the embedded drivers and a database in memory, with a Compute that runs nothing.
+#![cfg(feature = "sqlite")]
+
+mod agents;
+mod configurations;
+mod deployments;
+mod installation;
+mod lifecycle;
+mod namespaces;
+mod people;
+mod policy;
+mod queue;
+mod runtime;
+mod secrets;
