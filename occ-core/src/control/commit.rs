@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     admission::Refusal,
     reason::ApiCode,
-    store::{Change, CommitError, Store, Taken},
+    store::{Change, CommitError, Store, StoreError, Taken},
 };
 
 /// How often an operation looks again before it gives up.
@@ -23,6 +23,19 @@ pub(super) enum Uncommitted {
     Certain(Refusal),
     /// Nobody knows: effects outside stay.
     Unknown(Refusal),
+}
+
+/// Before the commit nothing is committed for certain.
+impl From<Refusal> for Uncommitted {
+    fn from(refusal: Refusal) -> Self {
+        Self::Certain(refusal)
+    }
+}
+
+impl From<StoreError> for Uncommitted {
+    fn from(error: StoreError) -> Self {
+        Self::Certain(error.into())
+    }
 }
 
 impl From<Uncommitted> for Refusal {

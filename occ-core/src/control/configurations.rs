@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     admission::{DetailCode, Phrase, Refusal, deploy, draft, is_conflict, source},
-    audit::AuditEvent,
+    audit::{AuditEvent, Authorization},
     driver::{Action, DriverKind, OperationContext, ResourceKind, ResourceRef},
     iam::ExactResource,
     id::{ConfigurationId, NamespaceId},
@@ -35,48 +35,64 @@ impl ControlPlane {
                 )
                 .await?;
             let id = ConfigurationId::random();
-            let mut tries = Tries::new(&*self.store);
-            loop {
-                let row = self.live_namespace(namespace).await?;
-                draft::accepts(&row)?;
-                let adopted = row.namespace.existing_namespace.is_some();
-                if adopted && row.namespace.status != NamespaceStatus::Ready {
-                    return Err(Refusal::new(ApiCode::NamespaceNotReady));
-                }
-                let secrets = self.bound_secrets(&op, namespace, &input.secret_bindings).await?;
-                self.check_document(&input.values)?;
-                let row = ConfigurationRow {
-                    id,
-                    namespace_id: namespace,
-                    kind: input.kind,
-                    generation: 1,
-                    secret_bindings: input.secret_bindings.clone(),
-                    created_at: self.store.now().await?,
-                };
-                let cx = self.context();
-                effect(self.drivers.configuration.create(&cx, namespace, id, &input.values))
-                    .await
-                    .map_err(|e| Refusal::driver(DriverKind::Configuration, &e))?;
-                let change = bound(Change::new(), &secrets)
-                    .expect(Expect::NamespaceStatus(
-                        namespace,
-                        if adopted { &[NamespaceStatus::Ready] } else { ACCEPTING },
-                    ))
-                    .write(Write::Configuration(row.clone()))
-                    .state(cx.state().take_staged())
-                    .audit(op.event(ResourceRef::configuration(namespace, id), &allowed));
-                match tries.commit(change).await {
-                    Ok(true) => return Ok(with_document(row, input.values)),
-                    Ok(false) => {}
-                    Err(Uncommitted::Certain(refusal)) => {
+            let mut touched = false;
+            match self.store_configuration(&op, &allowed, id, &input, &mut touched).await {
+                Ok(row) => Ok(with_document(row, input.values)),
+                Err(Uncommitted::Certain(refusal)) => {
+                    if touched {
                         self.forget_document(namespace, id).await;
-                        return Err(refusal);
                     }
-                    Err(unknown) => return Err(unknown.into()),
+                    Err(refusal)
                 }
+                Err(unknown) => Err(unknown.into()),
             }
         })
         .await
+    }
+
+    /// `touched` turns true before the driver may have stored something.
+    async fn store_configuration(
+        &self,
+        op: &Operation<'_>,
+        allowed: &Authorization,
+        id: ConfigurationId,
+        input: &CreateConfiguration,
+        touched: &mut bool,
+    ) -> Result<ConfigurationRow, Uncommitted> {
+        let namespace = allowed.request.resource.namespace_id.ok_or_else(Refusal::not_found)?;
+        let mut tries = Tries::new(&*self.store);
+        loop {
+            let row = self.live_namespace(namespace).await?;
+            draft::accepts(&row)?;
+            let adopted = row.namespace.existing_namespace.is_some();
+            if adopted && row.namespace.status != NamespaceStatus::Ready {
+                return Err(Refusal::new(ApiCode::NamespaceNotReady).into());
+            }
+            let secrets = self.bound_secrets(op, namespace, &input.secret_bindings).await?;
+            self.check_document(&input.values)?;
+            let row = ConfigurationRow {
+                id,
+                namespace_id: namespace,
+                kind: input.kind,
+                generation: 1,
+                secret_bindings: input.secret_bindings.clone(),
+                created_at: self.store.now().await?,
+            };
+            let cx = self.context();
+            *touched = true;
+            effect(self.drivers.configuration.create(&cx, namespace, id, &input.values))
+                .await
+                .map_err(|e| Refusal::driver(DriverKind::Configuration, &e))?;
+            let accepting = if adopted { &[NamespaceStatus::Ready] } else { ACCEPTING };
+            let change = bound(Change::new(), &secrets)
+                .expect(Expect::NamespaceStatus(namespace, accepting))
+                .write(Write::Configuration(row.clone()))
+                .state(cx.state().take_staged())
+                .audit(op.event(ResourceRef::configuration(namespace, id), allowed));
+            if tries.commit(change).await? {
+                return Ok(row);
+            }
+        }
     }
 
     /// A Configuration with its document.

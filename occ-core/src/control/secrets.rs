@@ -5,10 +5,11 @@ use super::{
     commit::{Tries, Uncommitted},
     configurations::refuse_referenced,
     namespaces::ACCEPTING,
-    operation::{Scope, effect},
+    operation::{Operation, Scope, effect},
 };
 use crate::{
     admission::{Refusal, draft, is_conflict},
+    audit::Authorization,
     driver::{Action, DriverKind, ResourceKind, ResourceRef, SecretIdentity},
     iam::ExactResource,
     id::{NamespaceId, SecretId},
@@ -39,40 +40,58 @@ impl ControlPlane {
                 namespace_id: namespace,
                 name,
             };
-            let mut tries = Tries::new(&*self.store);
-            loop {
-                draft::accepts(&self.live_namespace(namespace).await?)?;
-                let created_at = self.store.now().await?;
-                let cx = self.context();
-                let backend_ref = effect(self.drivers.secret.create(&cx, &identity, &value))
-                    .await
-                    .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
-                let secret = Secret {
-                    id: identity.id,
-                    namespace_id: namespace,
-                    name: identity.name.clone(),
-                    driver_id: self.drivers.secret.identity().id.clone(),
-                    backend_ref,
-                    version: 1,
-                    created_at,
-                };
-                let change = Change::new()
-                    .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
-                    .write(Write::Secret(secret.clone()))
-                    .state(cx.state().take_staged())
-                    .audit(op.event(ResourceRef::secret(namespace, secret.id), &allowed));
-                match tries.commit(change).await {
-                    Ok(true) => return Ok((&secret).into()),
-                    Ok(false) => {}
-                    Err(Uncommitted::Certain(refusal)) => {
-                        self.forget_value(&identity, &secret.backend_ref).await;
-                        return Err(refusal);
+            let mut stored = None;
+            match self.store_secret(&op, &allowed, &identity, &value, &mut stored).await {
+                Ok(secret) => Ok((&secret).into()),
+                Err(Uncommitted::Certain(refusal)) => {
+                    if let Some(at) = stored {
+                        self.forget_value(&identity, &at).await;
                     }
-                    Err(unknown) => return Err(unknown.into()),
+                    Err(refusal)
                 }
+                Err(unknown) => Err(unknown.into()),
             }
         })
         .await
+    }
+
+    /// `stored` says where the driver keeps the value, once it does.
+    async fn store_secret(
+        &self,
+        op: &Operation<'_>,
+        allowed: &Authorization,
+        identity: &SecretIdentity,
+        value: &SecretValue,
+        stored: &mut Option<BackendRef>,
+    ) -> Result<Secret, Uncommitted> {
+        let namespace = identity.namespace_id;
+        let mut tries = Tries::new(&*self.store);
+        loop {
+            draft::accepts(&self.live_namespace(namespace).await?)?;
+            let created_at = self.store.now().await?;
+            let cx = self.context();
+            let backend_ref = effect(self.drivers.secret.create(&cx, identity, value))
+                .await
+                .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
+            *stored = Some(backend_ref.clone());
+            let secret = Secret {
+                id: identity.id,
+                namespace_id: namespace,
+                name: identity.name.clone(),
+                driver_id: self.drivers.secret.identity().id.clone(),
+                backend_ref,
+                version: 1,
+                created_at,
+            };
+            let change = Change::new()
+                .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
+                .write(Write::Secret(secret.clone()))
+                .state(cx.state().take_staged())
+                .audit(op.event(ResourceRef::secret(namespace, secret.id), allowed));
+            if tries.commit(change).await? {
+                return Ok(secret);
+            }
+        }
     }
 
     /// A Secret and who refers to it; never its value.

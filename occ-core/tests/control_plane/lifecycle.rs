@@ -30,6 +30,7 @@ async fn each_stop_is_work_of_its_own_and_keeps_the_versions() {
         .deploy_agent(&world.admin, world.namespace, agent.id)
         .await
         .unwrap();
+    world.store.take_work();
     for _ in 0..2 {
         let stopped = world
             .plane
@@ -38,25 +39,15 @@ async fn each_stop_is_work_of_its_own_and_keeps_the_versions() {
             .unwrap();
         assert_eq!(stopped.desired_runtime_state, DesiredRuntimeState::Stopped);
     }
-    let lease = occ_core::work::Lease {
-        duration: std::time::Duration::ZERO,
-        max_attempts: 5,
-    };
-    let mut stops = std::collections::BTreeSet::new();
-    for _ in 0..6 {
-        for claim in world.store.claim(100, lease).await.unwrap() {
-            if let Target::AgentStopped { operation, .. } = claim.target {
-                stops.insert(operation);
-            }
-        }
-        world.store.recover(lease).await.unwrap();
-        if stops.len() == 2 {
-            break;
-        }
-    }
+    let work = world.store.take_work();
+    assert_eq!(work.len(), 2);
+    assert!(
+        work.iter()
+            .all(|w| matches!(w.target, Target::AgentStopped { agent: id, .. } if id == agent.id))
+    );
+    assert_ne!(work[0].target.key(), work[1].target.key());
     let read = world.store.pass_read(&deletion(&agent)).await.unwrap();
     assert_eq!(read.live.len(), 1);
-    assert!(!stops.is_empty());
     let resumed = world
         .plane
         .deploy_agent(&world.admin, world.namespace, agent.id)

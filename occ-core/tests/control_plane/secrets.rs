@@ -281,3 +281,24 @@ async fn a_denial_does_not_tell_whether_the_secret_exists() {
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn a_namespace_that_goes_meanwhile_takes_the_value_back() {
+    let vault = Arc::new(OutsideSecrets::named("vault"));
+    let world = World::builder().secret(vault.clone()).build().await;
+    let (store, namespace) = (world.store.clone(), world.namespace);
+    world.store.race(async move {
+        let status = occ_core::resource::NamespaceStatus::Deleting;
+        let write = occ_core::store::Write::NamespaceStatus {
+            id: namespace,
+            status,
+            deletion_actor: None,
+        };
+        store.commit(occ_core::store::Change::new().write(write)).await.unwrap();
+    });
+    assert_eq!(
+        create(&world, "openai").await.unwrap_err().code(),
+        ApiCode::ResourceConflict
+    );
+    assert!(vault.is_empty());
+}

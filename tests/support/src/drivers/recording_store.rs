@@ -17,10 +17,10 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState,
+        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
     },
     time::Timestamp,
-    work::{Claim, ClaimToken, Lease, Target},
+    work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
 
 type Race = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
@@ -40,6 +40,7 @@ pub struct RecordingStore {
     inner: Arc<dyn Store>,
     fates: Mutex<VecDeque<Fate>>,
     audit: Mutex<Vec<AuditEvent>>,
+    work: Mutex<Vec<NewWork>>,
 }
 
 impl RecordingStore {
@@ -49,6 +50,7 @@ impl RecordingStore {
             inner,
             fates: Mutex::default(),
             audit: Mutex::default(),
+            work: Mutex::default(),
         }
     }
 
@@ -70,6 +72,11 @@ impl RecordingStore {
     /// What was recorded since the last look.
     pub fn take_audit(&self) -> Vec<AuditEvent> {
         std::mem::take(&mut lock(&self.audit))
+    }
+
+    /// What was queued since the last look.
+    pub fn take_work(&self) -> Vec<NewWork> {
+        std::mem::take(&mut lock(&self.work))
     }
 }
 
@@ -110,9 +117,13 @@ macro_rules! passed_on {
                     }
                     None => {}
                 }
-                let audit = change.audit.clone();
+                let Change { audit, writes, .. } = change.clone();
                 self.inner.commit(change).await?;
                 lock(&self.audit).extend(audit);
+                lock(&self.work).extend(writes.into_iter().filter_map(|write| match write {
+                    Write::Enqueue(work) | Write::Requeue(work) => Some(work),
+                    _ => None,
+                }));
                 Ok(())
             }
         }
@@ -147,6 +158,7 @@ passed_on! {
     fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>>;
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
+    fn selected(&self) -> StoreResult<Vec<NewWork>>;
     fn next_due(&self) -> StoreResult<Option<Duration>>;
     fn work_arrived(&self) -> ();
 }
