@@ -87,8 +87,15 @@ mod tests {
     #[test]
     fn codes_and_messages_keep_their_form() {
         for (code, message) in catalogue() {
-            assert!(code.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'), "{code}");
-            assert!(code.len() <= 64 && (1..=256).contains(&message.chars().count()), "{code}");
+            assert!(
+                code.bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'),
+                "{code}"
+            );
+            assert!(
+                code.len() <= 64 && (1..=256).contains(&message.chars().count()),
+                "{code}"
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
     resource::{Installation, Secret},
     time::Timestamp,
-    work::{Claim, ClaimToken, Lease, Target},
+    work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
 
 /// The result of a read.
@@ -141,6 +141,10 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.
     async fn recover(&self, lease: Lease) -> StoreResult<usize>;
+
+    /// What a worker that starts looks after once: the selected versions of Agents that should run, as maintenance for whoever
+    /// deployed them. Nothing may run of them any more: the machine may have restarted.
+    async fn selected(&self) -> StoreResult<Vec<NewWork>>;
 
     /// How long until the next queued work of a free lane becomes due; zero when it is due already.
     async fn next_due(&self) -> StoreResult<Option<Duration>>;

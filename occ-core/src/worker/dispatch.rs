@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::interpreter::{self, Shared};
 use crate::{
     installation::Drivers,
-    store::Store,
+    store::{Change, Store, Write},
     time::{Clock, SystemClock},
     work::Policy,
 };
@@ -77,6 +77,7 @@ impl Worker {
 
 async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
+    look_after_selected(&shared).await;
     let mut passes = JoinSet::new();
     let mut recovery = Instant::now();
     while !shutdown.is_cancelled() {
@@ -104,6 +105,20 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
     }
     let _ = tokio::time::timeout(SHUTDOWN_GRACE, async { while passes.join_next().await.is_some() {} }).await;
     tracing::info!("worker.stopped");
+}
+
+/// Queues one look at every selected version: after a restart of the machine, nothing of it runs.
+async fn look_after_selected(shared: &Shared) {
+    let queued = async {
+        for work in shared.store.selected().await.map_err(|error| error.to_string())? {
+            let change = Change::new().write(Write::Enqueue(work));
+            shared.store.commit(change).await.map_err(|error| error.to_string())?;
+        }
+        Ok::<_, String>(())
+    };
+    if let Err(cause) = queued.await {
+        tracing::warn!(code = "WORKER_UNAVAILABLE", cause, "worker.error");
+    }
 }
 
 /// Claims as much as there is room for. Returns how much.

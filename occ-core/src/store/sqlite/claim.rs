@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::TryStreamExt as _;
-use sqlx::SqliteConnection;
+use sqlx::{Row as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::{column::Columns, connection::Connections, fault::Fault, now, read, work_row::WorkRow};
@@ -12,6 +12,9 @@ use crate::{
     time::Timestamp,
     work::{Claim, ClaimToken, Lease},
 };
+
+/// How long work that does not decode is left alone.
+const SPOILT_PAUSE: Duration = Duration::from_mins(1);
 
 /// Queued work of a free lane, the oldest first. `work_queued` holds it in this order, and nothing that is finished.
 macro_rules! free {
@@ -60,7 +63,16 @@ pub(super) async fn claim(connections: &Connections, limit: usize, lease: Lease)
 
 async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<Vec<Claim>, Fault> {
     let now = read::now(db).await?;
-    let due = due(db, now, limit, lease).await?;
+    let (due, spoilt) = due(db, now, limit, lease).await?;
+    for key in spoilt {
+        // Looked at again later, and not at every turn.
+        let query = sqlx::query("UPDATE work SET available_at = ? WHERE key = ?");
+        query
+            .bind(now.plus(SPOILT_PAUSE).as_millis())
+            .bind(key)
+            .execute(&mut *db)
+            .await?;
+    }
     let mut claims = Vec::with_capacity(due.len());
     for work in due {
         let token = ClaimToken(Uuid::new_v4());
@@ -87,23 +99,28 @@ async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<V
     Ok(claims)
 }
 
-/// The oldest due work, one a lane; reads no further than it must.
-async fn due(db: &mut SqliteConnection, now: Timestamp, limit: usize, lease: Lease) -> Result<Vec<WorkRow>, Fault> {
+/// The oldest due work, one a lane, and the keys of what does not decode; reads no further than it must.
+async fn due(
+    db: &mut SqliteConnection,
+    now: Timestamp,
+    limit: usize,
+    lease: Lease,
+) -> Result<(Vec<WorkRow>, Vec<String>), Fault> {
     let mut rows = sqlx::query(DUE)
         .bind(now.as_millis())
         .bind(i64::from(lease.max_attempts))
         .fetch(db);
-    let (mut due, mut lanes) = (Vec::new(), BTreeSet::new());
+    let (mut due, mut spoilt, mut lanes) = (Vec::new(), Vec::new(), BTreeSet::new());
     while due.len() < limit
         && let Some(row) = rows.try_next().await?
     {
-        if let Some(work) = WorkRow::readable(&row)?
-            && lanes.insert(work.target.lane())
-        {
-            due.push(work);
+        match WorkRow::readable(&row)? {
+            Some(work) if lanes.insert(work.target.lane()) => due.push(work),
+            Some(_) => {}
+            None => spoilt.push(row.try_get("key")?),
         }
     }
-    Ok(due)
+    Ok((due, spoilt))
 }
 
 pub(super) async fn renew(connections: &Connections, token: ClaimToken, lease: Lease) -> StoreResult<bool> {

@@ -18,6 +18,7 @@ mod read;
 mod recover;
 mod remove;
 mod schema;
+mod selected;
 mod settle;
 mod status;
 mod version;
@@ -42,7 +43,7 @@ use crate::{
         RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
-    work::{Claim, ClaimToken, Lease, Target},
+    work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
 
 /// The database's present, in milliseconds: the only clock of the store.
@@ -251,6 +252,10 @@ impl Store for SqliteStore {
             .unwrap_or(Err(StoreError::Unavailable))?;
         self.wake();
         Ok(recovered)
+    }
+
+    async fn selected(&self) -> StoreResult<Vec<NewWork>> {
+        Ok(selected::selected(&mut *self.connections.read().await?).await?)
     }
 
     async fn next_due(&self) -> StoreResult<Option<Duration>> {
