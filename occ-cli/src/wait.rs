@@ -66,14 +66,14 @@ impl Drop for Progress {
 
 /// What a deployment is doing, in one line.
 pub(crate) fn describe(deployment: &Deployment) -> String {
-    let status = status(deployment.status);
-    match deployment
+    let last = deployment
         .progress
         .as_ref()
-        .and_then(|progress| progress.last_attempt.as_ref())
-    {
-        Some(attempt) => format!("{status}: {} {}", attempt.code, attempt.message),
-        None => status.to_owned(),
+        .and_then(|progress| progress.last_attempt.as_ref());
+    match last {
+        // Whether a worker has it at this moment changes twice a second and tells nobody anything.
+        Some(attempt) => format!("{}: {}", attempt.code, attempt.message),
+        None => status(deployment.status).to_owned(),
     }
 }
 
