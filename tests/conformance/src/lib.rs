@@ -1,6 +1,15 @@
-//! The suites that every implementation of one of OCC's contracts passes.
-//!
-//! A suite is a list of named cases. An implementation's tests run each case over a fresh instance of their own.
+#![doc = include_str!("../README.md")]
 
+mod canary;
+mod case;
+pub mod compute;
+pub mod configuration;
+pub mod harness;
+pub mod iam;
+mod patience;
+mod records;
+pub mod secret;
 #[cfg(feature = "store")]
 pub mod store;
+
+pub use case::{Case, run};
