@@ -94,10 +94,14 @@ fn check_environment(environment: &Place<'_>) -> Result<(), DocumentProblem> {
         {
             return Err(variable.problem(message::MODEL_ENVIRONMENT));
         }
-        let named = CREDENTIAL_VARIABLES
-            .iter()
-            .any(|end| name.to_ascii_uppercase().ends_with(end));
-        if named && is_literal(&variable) {
+    }
+    check_variables(&environment.get("vars")?)
+}
+
+fn check_variables(environment: &Place<'_>) -> Result<(), DocumentProblem> {
+    for (name, variable) in environment.children() {
+        let name = name.map(str::to_ascii_uppercase).unwrap_or_default();
+        if CREDENTIAL_VARIABLES.iter().any(|end| name.ends_with(end)) && is_literal(&variable) {
             return Err(variable.problem(message::LITERAL));
         }
     }
@@ -109,6 +113,9 @@ fn scan(place: &Place<'_>) -> Result<(), DocumentProblem> {
         let lower = key.map(str::to_ascii_lowercase).unwrap_or_default();
         if CREDENTIAL_KEYS.contains(&lower.as_str()) && is_literal(&child) {
             return Err(child.problem(message::LITERAL));
+        }
+        if lower == "env" {
+            check_variables(&child)?;
         }
         if lower == "headers" || lower == "httpheaders" {
             for (name, header) in child.children() {

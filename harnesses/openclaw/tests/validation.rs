@@ -310,6 +310,7 @@ fn literal_credentials_are_refused_wherever_openclaw_has_a_field_for_them() {
         "/mcp/servers/x/headers/authorization",
         "/env/vars/SLACK_BOT_TOKEN",
         "/env/GITHUB_TOKEN",
+        "/mcp/servers/x/env/GITHUB_TOKEN",
     ] {
         refused(saved(with(usual(), at, json!("hunter2"))), at, message::LITERAL);
         saved(with(usual(), at, json!("${FROM_A_BINDING}"))).expect(at);
