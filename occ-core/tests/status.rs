@@ -25,13 +25,13 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn attempt(code: Pending, refusal: Option<Failure>) -> Option<LastAttempt> {
-    Some(LastAttempt {
+fn attempt(code: Pending, refusal: Option<Failure>) -> LastAttempt {
+    LastAttempt {
         code,
         at: at(5),
         refusal,
         failed_stops: 0,
-    })
+    }
 }
 
 fn failed(failure: Failure, data: FailureData) -> Deployment {
@@ -72,7 +72,7 @@ fn queued_work_says_when_and_running_work_does_not() {
     assert_eq!(queued.progress.unwrap().next_attempt_at, Some(at(7)));
     let running = of(
         WorkState::Running {
-            last_attempt: attempt(Pending::RevisionIncomplete, None),
+            last_attempt: Some(attempt(Pending::RevisionIncomplete, None)),
         },
         false,
     );
@@ -124,7 +124,7 @@ fn internal_reasons_read_as_progress_and_the_rest_as_themselves() {
     for code in Pending::ALL {
         let shown = of(
             WorkState::Running {
-                last_attempt: attempt(*code, None),
+                last_attempt: Some(attempt(*code, None)),
             },
             false,
         );
@@ -142,7 +142,10 @@ fn internal_reasons_read_as_progress_and_the_rest_as_themselves() {
 
 #[test]
 fn a_refused_candidate_names_its_refusal() {
-    let last = attempt(Pending::RefusedCandidateStopPending, Some(Failure::AuthorizationDenied));
+    let last = Some(attempt(
+        Pending::RefusedCandidateStopPending,
+        Some(Failure::AuthorizationDenied),
+    ));
     let waiting = of(
         WorkState::Queued {
             available_at: at(7),
@@ -152,7 +155,7 @@ fn a_refused_candidate_names_its_refusal() {
     );
     let message = waiting.progress.unwrap().last_attempt.unwrap().message;
     assert!(message.contains("AUTHORIZATION_DENIED"), "{message}");
-    let last = attempt(Pending::LeaseExpired, Some(Failure::SecretDriverMismatch));
+    let last = Some(attempt(Pending::LeaseExpired, Some(Failure::SecretDriverMismatch)));
     let waiting = of(
         WorkState::Queued {
             available_at: at(7),
@@ -163,7 +166,7 @@ fn a_refused_candidate_names_its_refusal() {
     let message = waiting.progress.unwrap().last_attempt.unwrap().message;
     assert!(message.contains("SECRET_DRIVER_MISMATCH"), "{message}");
     for failure in Failure::ALL {
-        let last = attempt(Pending::LeaseExpired, Some(*failure));
+        let last = Some(attempt(Pending::LeaseExpired, Some(*failure)));
         let waiting = of(WorkState::Running { last_attempt: last }, false);
         assert!(waiting.progress.unwrap().last_attempt.unwrap().message.chars().count() <= 256);
     }

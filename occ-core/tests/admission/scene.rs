@@ -78,15 +78,6 @@ pub fn answer(request: AccessRequest, allowed: bool) -> Authorization {
     Authorization { request, decision }
 }
 
-fn identity(document: occ_core::resource::Document) -> Result<occ_core::resource::Document, Terminal> {
-    Ok(document)
-}
-
-fn other_harness(mut document: occ_core::resource::Document) -> Result<occ_core::resource::Document, Terminal> {
-    document.insert("harness".to_owned(), json!("other"));
-    Ok(document)
-}
-
 impl Scene {
     #[allow(clippy::too_many_lines)] // One line a fault.
     pub fn with(faults: &Faults<'_>) -> Self {
@@ -101,9 +92,12 @@ impl Scene {
             fails("sandbox_document"),
             fails("sandbox_refuses"),
         ) {
-            (_, true, _) => Some(PlainSandbox::with(other_harness)),
+            (_, true, _) => Some(PlainSandbox::with(|mut document| {
+                document.insert("harness".to_owned(), json!("other"));
+                Ok(document)
+            })),
             (_, _, true) => Some(PlainSandbox::with(|_| Err(Terminal::SandboxHarnessUnsupported))),
-            (true, ..) => Some(PlainSandbox::with(identity)),
+            (true, ..) => Some(PlainSandbox::with(Ok)),
             _ => None,
         };
         let mode = if sandbox.is_some() && !fails("sandbox_topology") {

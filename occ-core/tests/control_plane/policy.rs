@@ -16,11 +16,11 @@ fn permission(action: Action, kind: ResourceKind) -> Permission {
     Permission { action, kind }
 }
 
-fn exact(kind: ResourceKind, id: impl ToString) -> Option<ExactResource> {
-    Some(ExactResource {
+fn exact(kind: ResourceKind, id: &impl ToString) -> ExactResource {
+    ExactResource {
         kind,
         id: id.to_string(),
-    })
+    }
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_binding_names_an_existing_subject_role_and_target() {
         let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
         async move { plane.create_access_binding(&admin, namespace, input).await }
     };
-    let target = || exact(ResourceKind::Secret, secret);
+    let target = || Some(exact(ResourceKind::Secret, &secret));
     let refusal = bind("prn_nobody", &role, target()).await.unwrap_err();
     assert_eq!(
         (refusal.code(), refusal.details()[0].path.as_str()),
@@ -119,27 +119,27 @@ async fn a_binding_names_an_existing_subject_role_and_target() {
         bind(bob.as_str(), "role_none", target()).await.unwrap_err().code(),
         ApiCode::NotFound
     );
-    let absent = exact(ResourceKind::Secret, SecretId::random());
+    let absent = Some(exact(ResourceKind::Secret, &SecretId::random()));
     assert_eq!(
         bind(bob.as_str(), &role, absent).await.unwrap_err().code(),
         ApiCode::NotFound
     );
-    let malformed = exact(ResourceKind::Secret, "sec_x");
+    let malformed = Some(exact(ResourceKind::Secret, &"sec_x"));
     assert_eq!(
         bind(bob.as_str(), &role, malformed).await.unwrap_err().details()[0].path,
         "/resource/id"
     );
-    let foreign = exact(ResourceKind::Namespace, NamespaceId::random());
+    let foreign = Some(exact(ResourceKind::Namespace, &NamespaceId::random()));
     assert_eq!(
         bind(bob.as_str(), &role, foreign).await.unwrap_err().code(),
         ApiCode::NotFound
     );
-    let installation = exact(ResourceKind::Installation, "ins_x");
+    let installation = Some(exact(ResourceKind::Installation, &"ins_x"));
     assert_eq!(
         bind(bob.as_str(), &role, installation).await.unwrap_err().details()[0].path,
         "/resource/kind"
     );
-    let useless = exact(ResourceKind::Namespace, world.namespace);
+    let useless = Some(exact(ResourceKind::Namespace, &world.namespace));
     assert_eq!(
         bind(bob.as_str(), &role, useless).await.unwrap_err().details()[0].path,
         "/roleId"
@@ -166,7 +166,7 @@ async fn a_binding_needs_the_right_to_read_its_target() {
         let input = CreateAccessBinding {
             principal_id: world.admin.principal.clone(),
             role_id: role.clone(),
-            resource: exact(ResourceKind::Secret, id),
+            resource: Some(exact(ResourceKind::Secret, &id)),
         };
         let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
         async move { plane.create_access_binding(&admin, namespace, input).await.unwrap_err() }

@@ -12,7 +12,7 @@ use occ_test_support::drivers::World;
 /// Claims exactly this work; others stay claimed until their lease lapses.
 pub async fn claim(world: &World, target: &Target) -> Claim {
     let lease = Lease {
-        duration: Duration::from_secs(600),
+        duration: Duration::from_mins(10),
         max_attempts: 5,
     };
     let claims = world.store.claim(100, lease).await.unwrap();
