@@ -64,14 +64,10 @@ impl Drop for Progress {
     }
 }
 
-/// What a deployment is doing, in one line.
+/// What a deployment is doing, in one line. Between two looks of a worker it is queued again, which tells nobody anything.
 pub(crate) fn describe(deployment: &Deployment) -> String {
-    let last = deployment
-        .progress
-        .as_ref()
-        .and_then(|progress| progress.last_attempt.as_ref());
-    match last {
-        // Whether a worker has it at this moment changes twice a second and tells nobody anything.
+    let progress = deployment.progress.as_ref();
+    match progress.and_then(|progress| progress.last_attempt.as_ref()) {
         Some(attempt) => format!("{}: {}", attempt.code, attempt.message),
         None => status(deployment.status).to_owned(),
     }

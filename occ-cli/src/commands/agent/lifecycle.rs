@@ -111,8 +111,12 @@ fn deployment_fields(deployment: &status::Deployment) -> Fields {
     if !deployment.warnings.is_empty() {
         fields.push(("warnings", warnings(deployment)));
     }
-    if deployment.cleanup.is_some() {
-        fields.push(("cleanup", "pending: something of its runtime may be left".to_owned()));
+    if let Some(cleanup) = &deployment.cleanup {
+        let when = match cleanup.next_attempt_at {
+            Some(at) => format!("is tried again at {at}"),
+            None => "is left to the next deployment, stop or deletion".to_owned(),
+        };
+        fields.push(("cleanup", format!("of what is left of its runtime {when}")));
     }
     fields
 }
@@ -158,7 +162,7 @@ async fn latest_is_over(session: &Session, agent: &Agent) -> Done<bool> {
     };
     let path = wait::path(session.namespace, agent.id, latest.id);
     let deployment: status::Deployment = session.client.get(&path).await?;
-    Ok(deployment.status.is_terminal() && deployment.cleanup.is_none())
+    Ok(deployment.status.is_terminal())
 }
 
 pub(super) async fn delete(session: &Session, end: End, cx: &Context<'_>) -> Done {
