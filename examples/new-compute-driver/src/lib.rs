@@ -61,17 +61,11 @@ impl ComputeDriver for LoggingCompute {
     }
     async fn ensure_namespace(&self, _: &OperationContext, ns: &Namespace) -> EffectResult<NamespaceState> {
         tracing::info!(namespace = %ns.id, "ensure namespace");
-        Ok(NamespaceState {
-            namespace_id: ns.id,
-            done: true,
-        })
+        Ok(NamespaceState::done(ns))
     }
     async fn delete_namespace(&self, _: &OperationContext, ns: &Namespace) -> EffectResult<NamespaceState> {
         tracing::info!(namespace = %ns.id, "delete namespace");
-        Ok(NamespaceState {
-            namespace_id: ns.id,
-            done: true,
-        })
+        Ok(NamespaceState::done(ns))
     }
     async fn prepare_revision(&self, _: &OperationContext, rev: &RevisionContext) -> EffectResult<RevisionObservation> {
         tracing::info!(revision = %rev.target.id, components = rev.plan.components.len(), "prepare");

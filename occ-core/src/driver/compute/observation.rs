@@ -83,6 +83,16 @@ pub struct NamespaceState {
     pub done: bool,
 }
 
+impl NamespaceState {
+    /// `namespace` is as it was asked to be.
+    pub const fn done(namespace: &Namespace) -> Self {
+        Self {
+            namespace_id: namespace.id,
+            done: true,
+        }
+    }
+}
+
 /// A plugin that a ready version runs without (seed: plugin warnings).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginWarning {
