@@ -91,7 +91,8 @@ impl SqliteStore {
     }
 }
 
-/// Runs a write to its end although its caller may be gone: a transaction that is half done would block the next one.
+/// Runs a write to its end although its caller may be gone. Cut off, it would be undone all the same, but at the price of the
+/// connection, and what was committed just before would wake nobody.
 async fn detached<T: Send + 'static>(write: impl Future<Output = T> + Send + 'static) -> Option<T> {
     use tracing::Instrument as _;
     tokio::spawn(write.in_current_span()).await.ok()

@@ -1,17 +1,18 @@
 //! The suite of the [`Store`] contract.
 //!
 //! ```no_run
-//! # use std::sync::Arc;
-//! # async fn run(fresh: impl AsyncFn() -> Arc<dyn occ_conformance::store::Subject>) {
-//! for case in occ_conformance::store::suite() {
-//!     println!("{}", case.name());
-//!     case.run(fresh().await).await;
+//! use std::{process::ExitCode, sync::Arc};
+//!
+//! use occ_conformance::{run, store::{Subject, suite}};
+//! # async fn fresh() -> Arc<dyn Subject> { unimplemented!() }
+//!
+//! // tests/conformance.rs, with `harness = false`
+//! fn main() -> ExitCode {
+//!     run(suite(fresh))
 //! }
-//! # }
 //! ```
 //!
-//! A case panics when the store breaks the contract. Where it waits, it polls for a condition within a generous bound. It wants a
-//! tokio runtime with its timer; several threads make the concurrent cases sharper.
+//! Where a case waits, it polls for a condition within a generous bound.
 
 mod claims;
 mod commits;
@@ -25,11 +26,13 @@ mod settling;
 mod versions;
 mod world;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use occ_core::store::Store;
 use serde_json::{Map, Value};
+
+use crate::Case;
 
 /// A recorded audit event, as far as the suite looks.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,39 +62,24 @@ pub trait Subject: Send + Sync {
     async fn audit(&self) -> Vec<Recorded>;
 }
 
-type Running = Pin<Box<dyn Future<Output = ()>>>;
-
-/// One rule of the contract.
-#[derive(Clone, Copy)]
-pub struct Case {
-    name: &'static str,
-    run: fn(Arc<dyn Subject>) -> Running,
-}
-
-impl Case {
-    /// The rule, as a sentence in snake case, after its area.
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Checks it. Panics when it does not hold.
-    pub async fn run(&self, subject: Arc<dyn Subject>) {
-        (self.run)(subject).await;
-    }
-}
-
 macro_rules! cases {
-    ($($area:ident: $($name:ident),* $(,)?;)*) => {
-        vec![$($(Case {
-            name: concat!(stringify!($area), "::", stringify!($name)),
-            run: |subject| Box::pin($area::$name(subject)),
+    ($fresh:ident; $($area:ident: $($name:ident),* $(,)?;)*) => {
+        vec![$($({
+            let fresh = $fresh.clone();
+            Case::new(concat!("store::", stringify!($area), "::", stringify!($name)), move || async move {
+                $area::$name(fresh().await).await;
+            })
         },)*)*]
     };
 }
 
-/// Every case.
-pub fn suite() -> Vec<Case> {
+/// Every case, each over a store that `fresh` makes.
+pub fn suite<F>(fresh: impl Fn() -> F + Clone + Send + 'static) -> Vec<Case>
+where
+    F: Future<Output = Arc<dyn Subject>> + 'static,
+{
     cases! {
+        fresh;
         commits:
             an_installation_exists_once,
             what_is_written_reads_back,

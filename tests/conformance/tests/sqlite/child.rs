@@ -76,7 +76,12 @@ fn say(line: &str) {
         .expect("somebody listens");
 }
 
-pub async fn run(role: Role) -> ExitCode {
+pub fn run(role: Role) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(act(role))
+}
+
+async fn act(role: Role) -> ExitCode {
     let file = PathBuf::from(std::env::var_os(FILE).expect("a file"));
     let store = match SqliteStore::open(&file).await {
         Ok(store) => store,

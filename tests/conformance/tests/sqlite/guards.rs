@@ -1,7 +1,13 @@
 //! What the schema refuses, whoever asks: here a connection that knows nothing of the store.
 
+use std::time::Duration;
+
 use occ_conformance::store::Subject as _;
-use occ_core::store::StoreError;
+use occ_core::{
+    reason::Success,
+    store::{Change, StoreError, Write},
+    work::{Lease, Transition},
+};
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::{
@@ -156,4 +162,33 @@ pub async fn undecodable_rows_are_named_and_their_siblings_read() {
         .expect_err("it does not decode")
         .to_string();
     assert_eq!(error, "a stored Agent does not decode");
+}
+
+pub async fn a_spoilt_piece_of_work_keeps_no_other_back() {
+    let (subject, mut db) = populated().await;
+    let spoil =
+        "UPDATE work SET last_attempt = '{}' WHERE key = (SELECT key FROM work ORDER BY created_at, key LIMIT 1)";
+    sqlx::raw_sql(spoil).execute(&mut db).await.expect("a row is spoilt");
+    let lease = Lease {
+        duration: Duration::from_mins(1),
+        max_attempts: 5,
+    };
+    let store = subject.store();
+    let mut claimed = 0;
+    while let [claim] = &store.claim(16, lease).await.expect("a claim")[..] {
+        claimed += 1;
+        let code = Success::RevisionSuperseded;
+        let settle = Write::Settle(
+            claim.token,
+            Transition::Complete {
+                code,
+                warnings: Vec::new(),
+            },
+        );
+        store.commit(Change::new().write(settle)).await.expect("it settles");
+    }
+    assert_eq!(claimed, 2, "all but the spoilt one");
+    // It is not asked for again at once.
+    let due = store.next_due().await.expect("a read").expect("it stays");
+    assert!(due > Duration::from_secs(30), "{due:?}");
 }
