@@ -1,3 +1,5 @@
+use std::fs::File;
+
 use occ_runtime::{
     identity::{ProcessIdentity, Signal},
     status::Exit,
@@ -57,6 +59,22 @@ fn a_launch_right_after_a_kill_waits_for_the_old_tree() {
         Some(()),
         "the new gateway may not overlap the old tree"
     );
+    workload.until_ready();
+}
+
+#[test]
+fn nothing_is_started_while_a_process_of_an_earlier_tree_lives() {
+    let workload = Workload::gateway(&[]);
+    // As the keeper of a tree that cannot be ended yet does.
+    let tree = File::create(workload.path("lock.tree")).unwrap();
+    tree.try_lock().unwrap();
+    let supervisor = workload.launch();
+    Workload::keeper(&supervisor);
+    for _ in 0..5 {
+        assert!(!workload.launch_output().status.success());
+    }
+    assert!(workload.recorded("gateway").is_empty());
+    drop(tree);
     workload.until_ready();
 }
 
