@@ -25,6 +25,7 @@ use crate::{
 
 const EXPIRES_IN: std::ops::RangeInclusive<u64> = 86_400..=31_536_000;
 const EXPIRES_IN_DEFAULT: u64 = 2_592_000;
+const KEY_LENGTH: usize = 105;
 
 pub(super) fn days(days: u64) -> Duration {
     Duration::from_secs(days * 86_400)
@@ -41,14 +42,15 @@ impl NewKey {
     /// What is stored, and what is shown once.
     pub(super) fn issue(self, expires_at: Timestamp) -> (NewServiceKey, SecretValue) {
         let id = ServiceKeyId::random();
-        let secret = rand::random::<[u8; 32]>()
-            .iter()
-            .fold(String::with_capacity(64), |mut text, byte| {
-                let _ = write!(text, "{byte:02x}");
-                text
-            });
-        let secret_hash = digest::hex(secret.as_bytes());
-        let value = SecretValue::from(format!("occ_{}_{secret}", id.uuid().hyphenated()));
+        // One buffer of its final length, so that no copy of the secret half stays behind.
+        let mut text = String::with_capacity(KEY_LENGTH);
+        let _ = write!(text, "occ_{}_", id.uuid().hyphenated());
+        let named = text.len();
+        for byte in rand::random::<[u8; 32]>() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        let secret_hash = digest::hex(&text.as_bytes()[named..]);
+        let value = SecretValue::from(text);
         let Self {
             principal,
             name,
