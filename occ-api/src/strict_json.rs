@@ -88,7 +88,7 @@ fn value(bytes: &[u8]) -> Result<Value, Refusal> {
             return Refusal::invalid(INVALID).at(&path, code);
         }
         let message = error.to_string();
-        let code = if message.contains("surrogate") || message.contains("number out of range") {
+        let code = if message.contains("hex escape") || message.contains("number out of range") {
             DetailCode::InvalidValue
         } else if message.contains("recursion limit") {
             DetailCode::TooDeep

@@ -1,0 +1,413 @@
+//! The API over real HTTP on loopback: envelope, headers, statuses, closed bodies and queries, and garbage.
+
+use std::net::SocketAddr;
+
+use occ_core::{id::RequestId, resource::Name};
+use occ_test_support::drivers::World;
+use reqwest::{Method, Response, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::oneshot,
+};
+
+/// A served control plane with an administrator's key.
+struct Served {
+    world: World,
+    address: SocketAddr,
+    key: String,
+    http: reqwest::Client,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Served {
+    async fn new() -> Self {
+        let world = World::new().await;
+        let input = occ_core::control::CreateServiceKey {
+            principal_id: world.admin.principal.clone(),
+            name: "test".parse::<Name>().expect("a name"),
+            namespace_id: None,
+            expires_in: None,
+        };
+        let issued = world
+            .plane
+            .create_service_key(&world.admin, input)
+            .await
+            .expect("a key");
+        let key = issued.value.expose_str().expect("a key is text").to_owned();
+        let listener = occ_api::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel();
+        let router = occ_api::router(world.plane.clone());
+        tokio::spawn(occ_api::serve(listener, router, async {
+            let _ = stopped.await;
+        }));
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+        Self {
+            world,
+            address,
+            key,
+            http,
+            _stop: stop,
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.http
+            .request(method, format!("http://{}{path}", self.address))
+            .header("x-api-key", &self.key)
+    }
+
+    async fn send(&self, method: Method, path: &str) -> Seen {
+        Seen::of(self.request(method, path).send().await.expect("an answer")).await
+    }
+
+    async fn json(&self, method: Method, path: &str, body: &Value) -> Seen {
+        Seen::of(self.request(method, path).json(body).send().await.expect("an answer")).await
+    }
+
+    async fn text(&self, method: Method, path: &str, body: impl Into<reqwest::Body>) -> Seen {
+        let request = self
+            .request(method, path)
+            .header("content-type", "application/json")
+            .body(body);
+        Seen::of(request.send().await.expect("an answer")).await
+    }
+
+    fn agents(&self) -> String {
+        format!("/namespaces/{}/agents", self.world.namespace)
+    }
+}
+
+/// An answer whose envelope and headers were checked.
+struct Seen {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Seen {
+    async fn of(response: Response) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let header = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert_eq!(header("cache-control"), "no-store");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        let id = header("x-request-id");
+        assert!(id.parse::<RequestId>().is_ok(), "{id}");
+        let bytes = response.bytes().await.expect("a body");
+        if status == StatusCode::NO_CONTENT {
+            assert!(bytes.is_empty());
+            return Self {
+                status,
+                headers,
+                body: Value::Null,
+            };
+        }
+        assert_eq!(header("content-type"), "application/json; charset=utf-8");
+        let body: Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(body["meta"]["requestId"], id);
+        assert_eq!(body.get("data").is_some(), status.is_success(), "{body}");
+        assert_eq!(body.get("error").is_some(), !status.is_success(), "{body}");
+        Self { status, headers, body }
+    }
+
+    fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    fn detail(&self) -> (&str, &str) {
+        let detail = &self.body["error"]["details"][0];
+        (
+            detail["path"].as_str().unwrap_or_default(),
+            detail["code"].as_str().unwrap_or_default(),
+        )
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_the_envelope_whoever_wrote_it() {
+    let served = Served::new().await;
+    for (method, path, status, code) in [
+        (Method::GET, "/installation", 200, ""),
+        (Method::GET, "/healthz", 200, ""),
+        (Method::GET, "/readyz", 200, ""),
+        (Method::GET, "/nothing/here", 404, "NOT_FOUND"),
+        (Method::GET, "/%ff%fe", 404, "NOT_FOUND"),
+        (Method::PUT, "/namespaces", 405, "METHOD_NOT_ALLOWED"),
+        (
+            Method::GET,
+            "/namespaces/ns_123e4567-e89b-42d3-a456-426614174000",
+            404,
+            "NOT_FOUND",
+        ),
+        (
+            Method::GET,
+            "/namespaces/agt_123e4567-e89b-42d3-a456-426614174000",
+            400,
+            "INVALID_REQUEST",
+        ),
+        (
+            Method::GET,
+            "/namespaces/NS_123e4567-e89b-42d3-a456-426614174000",
+            400,
+            "INVALID_REQUEST",
+        ),
+        (Method::GET, "/namespaces/%00", 400, "INVALID_REQUEST"),
+        (Method::GET, "/namespaces?limit=1", 400, "INVALID_REQUEST"),
+    ] {
+        let seen = served.send(method, path).await;
+        assert_eq!((seen.status.as_u16(), seen.code()), (status, code), "{path}");
+        if status == 405 {
+            let allow = seen
+                .headers
+                .get("allow")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default();
+            assert!(allow.contains("GET") && allow.contains("POST"), "{allow}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_failure_of_authentication_reads_the_same() {
+    let served = Served::new().await;
+    let url = format!("http://{}/namespaces", served.address);
+    let unknown = "occ_123e4567-e89b-42d3-a456-426614174000_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let mut wrong = served.key.clone();
+    let last = wrong.pop().expect("a key has characters");
+    wrong.push(if last == 'A' { 'B' } else { 'A' });
+    let tries = [
+        served.http.get(&url),
+        served.http.get(&url).header("x-api-key", ""),
+        served.http.get(&url).header("x-api-key", unknown),
+        served.http.get(&url).header("x-api-key", &wrong),
+        served.http.get(&url).header("x-api-key", "x".repeat(5000)),
+        served.http.get(&url).bearer_auth(&served.key),
+        served
+            .http
+            .get(&url)
+            .header("x-api-key", &served.key)
+            .header("x-api-key", &served.key),
+        served
+            .http
+            .post(&url)
+            .header("x-api-key", &wrong)
+            .json(&json!({ "name": "n" })),
+    ];
+    for (number, request) in tries.into_iter().enumerate() {
+        let seen = Seen::of(request.send().await.expect("an answer")).await;
+        assert_eq!(
+            (seen.status.as_u16(), seen.code()),
+            (401, "UNAUTHENTICATED"),
+            "try {number}"
+        );
+        assert_eq!(
+            seen.body["error"]["message"], "A valid service key is required in the x-api-key header.",
+            "try {number}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn bodies_are_closed_and_each_fault_is_pointed_at() {
+    let served = Served::new().await;
+    let configuration = served.world.configuration(json!({})).await;
+    let agents = served.agents();
+    let valid = json!({ "name": "a", "configurationId": configuration });
+    let with = |key: &str, value: Value| {
+        let mut body = valid.clone();
+        body[key] = value;
+        body
+    };
+    for (body, path, code) in [
+        (json!({ "configurationId": configuration }), "/name", "REQUIRED"),
+        (
+            with("servicePrincipalId", json!("spn_x")),
+            "/servicePrincipalId",
+            "UNKNOWN_FIELD",
+        ),
+        (with("modelApiKey", json!("x")), "/modelApiKey", "UNKNOWN_FIELD"),
+        (with("configuration", json!({})), "/configuration", "UNKNOWN_FIELD"),
+        (with("name", json!(7)), "/name", "INVALID_TYPE"),
+        (with("name", json!("x".repeat(201))), "/name", "TOO_LONG"),
+        (with("name", json!(" x")), "/name", "INVALID_VALUE"),
+        (
+            with("configurationId", json!("sec_123e4567-e89b-42d3-a456-426614174000")),
+            "/configurationId",
+            "INVALID_FORMAT",
+        ),
+        (with("executionMode", json!("other")), "/executionMode", "INVALID_VALUE"),
+        (
+            with("harnessAuth", json!({ "method": "oauth" })),
+            "/harnessAuth",
+            "INVALID_VALUE",
+        ),
+        (
+            with("initialWorkspaceFiles", json!({ "OTHER.md": "x" })),
+            "/initialWorkspaceFiles",
+            "INVALID_VALUE",
+        ),
+        (json!([]), "", "INVALID_TYPE"),
+    ] {
+        let seen = served.json(Method::POST, &agents, &body).await;
+        assert_eq!((seen.status.as_u16(), seen.code()), (400, "INVALID_REQUEST"), "{body}");
+        let (found, found_code) = seen.detail();
+        assert!(found.starts_with(path), "{body}: {}", seen.body);
+        assert_eq!(found_code, code, "{body}: {}", seen.body);
+    }
+    for text in [
+        r#"{"name":"a","name":"b"}"#,
+        r#"{"name":"a\u0000"}"#,
+        r#"{"name":"\ud800"}"#,
+        r#"{"name":1e999}"#,
+        r#"{"name":"a"} trailing"#,
+        "{",
+        "",
+        "nonsense",
+    ] {
+        let seen = served.text(Method::POST, &agents, text).await;
+        assert_eq!((seen.status.as_u16(), seen.code()), (400, "INVALID_REQUEST"), "{text}");
+    }
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    assert_eq!(served.text(Method::POST, &agents, deep).await.detail().1, "TOO_DEEP");
+    assert_eq!(
+        served.text(Method::POST, &agents, vec![0xff, 0xfe]).await.status,
+        StatusCode::BAD_REQUEST
+    );
+    let listed = served.send(Method::GET, &agents).await;
+    assert_eq!(
+        listed.body["data"],
+        json!([]),
+        "no refused request left anything behind"
+    );
+}
+
+#[tokio::test]
+async fn bodies_have_a_type_a_limit_and_a_place() {
+    let served = Served::new().await;
+    let agents = served.agents();
+    let large = json!({ "name": "x".repeat(449 * 1024) }).to_string();
+    assert_eq!(
+        served.text(Method::POST, &agents, large.clone()).await.code(),
+        "PAYLOAD_TOO_LARGE"
+    );
+    // Without a declared length the limit holds all the same.
+    let chunked = reqwest::Body::from(large).into();
+    let stream = served
+        .request(Method::POST, &agents)
+        .header("content-type", "application/json")
+        .body::<reqwest::Body>(chunked);
+    assert_eq!(
+        Seen::of(stream.send().await.expect("an answer")).await.status,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
+
+    let untyped = served
+        .request(Method::POST, &agents)
+        .body("{}")
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(Seen::of(untyped).await.code(), "UNSUPPORTED_MEDIA_TYPE");
+    let agent = served.world.deployable("a").await.id;
+    for path in [format!("{agents}/{agent}/deploy"), format!("{agents}/{agent}/stop")] {
+        let seen = served.json(Method::POST, &path, &json!({})).await;
+        assert_eq!((seen.status.as_u16(), seen.code()), (400, "INVALID_REQUEST"), "{path}");
+    }
+    let seen = served.send(Method::POST, &format!("{agents}/{agent}/deploy")).await;
+    assert_eq!(seen.status, StatusCode::ACCEPTED);
+    assert_eq!(seen.body["data"]["revision"], 1);
+}
+
+#[tokio::test]
+async fn null_clears_and_silence_keeps() {
+    let served = Served::new().await;
+    let agent = served.world.deployable("a").await;
+    let path = format!("{}/{}", served.agents(), agent.id);
+    let keep = json!({ "configurationId": agent.configuration_id });
+    let seen = served.json(Method::PATCH, &path, &keep).await;
+    assert_eq!(seen.body["data"]["harnessAuth"]["method"], "api_key");
+    let clear = json!({ "configurationId": agent.configuration_id, "harnessAuth": null });
+    let seen = served.json(Method::PATCH, &path, &clear).await;
+    assert_eq!(seen.body["data"]["harnessAuth"], Value::Null);
+    let seen = served.send(Method::POST, &format!("{path}/deploy")).await;
+    assert_eq!(
+        (seen.status.as_u16(), seen.code()),
+        (409, "RESOURCE_CONFLICT"),
+        "authentication is missing"
+    );
+}
+
+#[tokio::test]
+async fn a_secrets_value_goes_in_and_never_comes_out() {
+    let served = Served::new().await;
+    let secrets = format!("/namespaces/{}/secrets", served.world.namespace);
+    let created = served
+        .json(Method::POST, &secrets, &json!({ "name": "s", "value": "canary-value" }))
+        .await;
+    assert_eq!(created.status, StatusCode::CREATED);
+    let id = created.body["data"]["id"].as_str().expect("an id").to_owned();
+    let read = served.send(Method::GET, &format!("{secrets}/{id}")).await;
+    let list = served.send(Method::GET, &secrets).await;
+    let taken = served
+        .json(Method::POST, &secrets, &json!({ "name": "s", "value": "canary-value" }))
+        .await;
+    assert_eq!((taken.status.as_u16(), taken.code()), (409, "RESOURCE_CONFLICT"));
+    let long = served
+        .json(
+            Method::PATCH,
+            &format!("{secrets}/{id}"),
+            &json!({ "value": "canary".repeat(20_000) }),
+        )
+        .await;
+    assert_eq!((long.status.as_u16(), long.detail()), (400, ("/value", "TOO_LONG")));
+    for seen in [created, read, list, taken, long] {
+        assert!(!seen.body.to_string().contains("canary"), "{}", seen.body);
+    }
+    assert_eq!(
+        served.send(Method::DELETE, &format!("{secrets}/{id}")).await.status,
+        StatusCode::NO_CONTENT
+    );
+    assert_eq!(
+        served.send(Method::GET, &format!("{secrets}/{id}")).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn garbage_on_the_wire_is_refused_and_the_server_lives() {
+    let served = Served::new().await;
+    let head = format!(
+        "GET /installation HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n",
+        served.key
+    );
+    let cases: [Vec<u8>; 6] = [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+        b"\0\0\0\0\r\n\r\n".to_vec(),
+        format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(300_000)).into_bytes(),
+        // A good request, then garbage in the same connection.
+        [head.as_bytes(), b"GARBAGE \x01\x02\r\n\r\n"].concat(),
+        b"POST /namespaces HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n".to_vec(),
+    ];
+    for bytes in cases {
+        let mut stream = TcpStream::connect(served.address).await.expect("a connection");
+        // The server may close before it has read everything.
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(!answer.contains(" 500 "), "{answer}");
+    }
+    assert_eq!(served.send(Method::GET, "/installation").await.status, StatusCode::OK);
+}
