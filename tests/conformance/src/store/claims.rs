@@ -184,7 +184,7 @@ pub(super) async fn deferred_work_is_not_claimed_before_it_is_due(subject: Arc<d
     world.settle(&claim, wait(delay)).await;
     let again = world.claim(LONG).await;
     assert!(again.claimed_at >= claim.claimed_at.plus(delay));
-    world.settle(&again, wait(Duration::from_secs(3600))).await;
+    world.settle(&again, wait(Duration::from_hours(1))).await;
     assert_eq!(world.store.claim(16, LONG).await, Ok(vec![]));
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn what_is_written_reads_back(subject: Arc<dyn Subject>) {
     assert_eq!(store.namespaces().await.expect("a read"), [row]);
     assert_eq!(
         store.secrets(world.namespace).await.expect("a read"),
-        [world.secret.clone()]
+        std::slice::from_ref(&world.secret)
     );
     assert_eq!(
         store.secret(world.namespace, world.secret.id).await.expect("a read"),

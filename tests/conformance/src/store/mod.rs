@@ -113,7 +113,8 @@ where
             a_retired_version_leaves_the_live_ones,
             a_pass_reads_what_its_target_needs,
             admission_reads_what_the_draft_names,
-            workspace_files_are_forgotten_once_applied;
+            workspace_files_are_forgotten_once_applied,
+            selected_versions_that_should_run_are_looked_after;
         deployments:
             a_deployment_is_read_only_under_its_own_parents,
             a_deployment_waits_runs_and_succeeds,

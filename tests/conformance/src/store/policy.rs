@@ -140,7 +140,7 @@ pub(super) async fn a_service_key_ends_by_the_databases_clock(subject: Arc<dyn S
     };
     let keys = [
         key(None),
-        key(Some(now.plus(Duration::from_secs(3600)))),
+        key(Some(now.plus(Duration::from_hours(1)))),
         key(Some(now.plus(Duration::from_millis(50)))),
         key(None),
     ];

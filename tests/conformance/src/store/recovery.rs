@@ -60,12 +60,12 @@ pub(super) async fn a_lost_claim_is_queued_again_with_its_attempt_spent(subject:
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;
     let target = world.deployment(&world.deploy(&agent).await);
-    let lost = world.lose().await;
+    let taken_back = world.lose().await;
     let last = queued(world.state(&target).await);
     assert_eq!((last.code, last.refusal), (Pending::LeaseExpired, None));
     let again = world.claim(LONG).await;
     assert_eq!((again.attempt, again.last_attempt), (2, Some(last)));
-    assert_ne!(again.token, lost.token);
+    assert_ne!(again.token, taken_back.token);
     let [event] = &world.evidence(&target).await[..] else {
         panic!("one event")
     };
@@ -158,7 +158,7 @@ pub(super) async fn spent_queued_work_ends(subject: Arc<dyn Subject>) {
     let agent = world.agent("triage").await;
     let target = world.deployment(&world.deploy(&agent).await);
     let claim = world.claim(LONG).await;
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     world
         .settle(
             &claim,

@@ -10,13 +10,13 @@ use occ_core::{
     },
     revision,
     store::{Change, CommitError, WorkState, Write},
-    work::{FailureData, Target, Transition},
+    work::{FailureData, NewWork, Target, Transition},
 };
 use uuid::Uuid;
 
 use super::{
     Subject,
-    world::{LONG, World, complete, configuration, secret, source, written},
+    world::{LONG, World, complete, configuration, secret, source, until, written},
 };
 
 pub(super) async fn versions_are_numbered_without_gaps(subject: Arc<dyn Subject>) {
@@ -111,7 +111,7 @@ pub(super) async fn a_pass_reads_what_its_target_needs(subject: Arc<dyn Subject>
     );
     assert_eq!(read.revision.expect("the version").revision, first);
     assert_eq!((read.active, read.deployment, read.setup), (None, None, None));
-    assert_eq!(read.secrets, [world.secret.clone()]);
+    assert_eq!(read.secrets, std::slice::from_ref(&world.secret));
     assert_eq!(read.namespace.expect("the Namespace").namespace.id, world.namespace);
     assert!(read.now >= claim.claimed_at);
 
@@ -254,4 +254,42 @@ pub(super) async fn workspace_files_are_forgotten_once_applied(subject: Arc<dyn 
             ..
         })
     ));
+}
+
+pub(super) async fn selected_versions_that_should_run_are_looked_after(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let mut selected = Vec::new();
+    for name in ["running", "stopped", "never selected"] {
+        let agent = world.agent(name).await;
+        let revision = world.deploy(&agent).await;
+        if name != "never selected" {
+            world.select(&revision).await;
+        }
+        selected.push(revision);
+    }
+    let mut stopped = world.read_agent(selected[1].agent_id).await.expect("the Agent");
+    stopped.desired_runtime_state = DesiredRuntimeState::Stopped;
+    world.write(Write::UpdateAgent(stopped)).await;
+
+    let work = world.store.selected().await.expect("a read");
+    let [
+        NewWork {
+            target: Target::Maintenance { agent, revision, .. },
+            actor,
+        },
+    ] = &work[..]
+    else {
+        panic!("one should run: {work:?}")
+    };
+    assert_eq!(
+        (agent, revision, actor),
+        (&selected[0].agent_id, &selected[0].id, &world.actor)
+    );
+    // Each start asks for work of its own.
+    let first = work[0].target.key();
+    until("another key", async || {
+        let again = world.store.selected().await.expect("a read");
+        (again[0].target.key() != first).then_some(())
+    })
+    .await;
 }

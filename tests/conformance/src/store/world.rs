@@ -22,7 +22,7 @@ use super::{Recorded, Subject};
 
 /// A lease that does not end during a test.
 pub(super) const LONG: Lease = Lease {
-    duration: Duration::from_secs(3600),
+    duration: Duration::from_hours(1),
     max_attempts: 5,
 };
 /// A lease that has ended by the time that anyone looks again.

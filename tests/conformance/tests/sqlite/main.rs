@@ -1,4 +1,4 @@
-//! The SQLite store against the suite of the Store contract, and what holds of SQLite alone.
+//! The `SQLite` store against the suite of the Store contract, and what holds of `SQLite` alone.
 
 mod child;
 mod crash;
@@ -34,7 +34,7 @@ macro_rules! own {
     };
 }
 
-/// What holds of SQLite alone.
+/// What holds of `SQLite` alone.
 fn own() -> Vec<Case> {
     let mut cases = own! {
         guards:

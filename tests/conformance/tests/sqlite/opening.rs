@@ -120,7 +120,7 @@ pub async fn a_damaged_database_is_refused() {
     }
 }
 
-/// A finished SQLite file that these statements made.
+/// A finished `SQLite` file that these statements made.
 async fn made(file: &Path, statements: &str) -> Vec<u8> {
     let mut options = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(file)
