@@ -22,7 +22,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::reject::status;
 
 /// How long a request may take as a whole.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 /// How many requests are worked on at once; further ones wait.
 const CONCURRENCY: usize = 512;
 

@@ -20,6 +20,8 @@ use crate::{
 
 /// What a pass must know of the selected Compute and of the approved Harnesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
+// Independent facts that were looked up once; no combination of them is impossible.
+#[allow(clippy::struct_excessive_bools)]
 pub struct ComputeFacts {
     /// The selected Compute.
     pub identity: ComputeIdentity,

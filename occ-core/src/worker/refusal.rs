@@ -11,7 +11,7 @@ pub(super) struct Refusal {
     /// Why.
     pub failure: Failure,
     /// The denial's audit event, when it was one.
-    pub denial: Option<AuditEvent>,
+    pub denial: Option<Box<AuditEvent>>,
 }
 
 impl Refusal {
@@ -58,7 +58,7 @@ pub(super) fn refuse(facts: &Facts<'_>, refusal: &Refusal) -> Step {
     let ended = || {
         let mut outcome = failed(refusal.failure);
         if let Outcome::Failed { audit, .. } = &mut outcome {
-            audit.extend(refusal.denial.clone());
+            audit.extend(refusal.denial.as_deref().cloned());
         }
         finish(outcome)
     };

@@ -117,7 +117,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
             if let Some(failure) = authority.refusal() {
                 return Err(Refusal {
                     failure,
-                    denial: authority.denial(pass),
+                    denial: authority.denial(pass).map(Box::new),
                 });
             }
         }

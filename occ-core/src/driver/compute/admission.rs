@@ -35,6 +35,8 @@ pub enum GatewayAuthMode {
 
 /// The gateway settings of a native document in neutral words; the Harness extracts them, so that no Compute reads native documents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+// Each flag mirrors one setting of the native document; there is no state machine behind them.
+#[allow(clippy::struct_excessive_bools)]
 pub struct GatewaySettings {
     /// `gateway.tls.enabled` is true.
     pub tls_enabled: bool,
