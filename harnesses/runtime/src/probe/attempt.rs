@@ -81,7 +81,6 @@ impl Attempt<'_> {
         let mut stdout = Vec::new();
         let mut chunk = vec![0; 16 * 1024];
         let mut open = true;
-        let mut pid = None;
         let exit = loop {
             tokio::select! {
                 () = supervisor.stop.requested() => {
@@ -89,7 +88,7 @@ impl Attempt<'_> {
                     return Err(End::Stop);
                 }
                 event = child.next() => match event {
-                    Event::Started(started) => pid = Some(started),
+                    Event::Started(_) => {}
                     Event::NotStarted(errno) => return Ok(Outcome::NotStarted(errno_name(errno))),
                     Event::Ended(exit) => break exit,
                 },
@@ -98,7 +97,7 @@ impl Attempt<'_> {
                     Ok(read) => stdout.extend_from_slice(&chunk[..read]),
                 },
                 () = sleep_until(begun + self.cap) => {
-                    let (elapsed, waited) = (begun.elapsed(), waiting.since(pid));
+                    let (elapsed, waited) = (begun.elapsed(), waiting.since());
                     child.end(Duration::ZERO).await;
                     return Ok(Outcome::Capped { elapsed, waited });
                 }

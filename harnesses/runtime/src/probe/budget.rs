@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use crate::tree;
+
 /// Longest check.
 const MAX_CAP: Duration = Duration::from_mins(10);
 
@@ -64,7 +66,9 @@ impl Cgroup {
     }
 
     fn waited(&self) -> Option<Duration> {
-        let read = |name: &str| fs::read_to_string(self.0.first()?.join(name)).ok();
+        // The root of all cgroups has no type: what waits there is the whole machine, and says nothing of a check.
+        let innermost = self.0.first().filter(|path| path.join("cgroup.type").exists());
+        let read = |name: &str| fs::read_to_string(innermost?.join(name)).ok();
         let field = |text: &str, line: &str, name: &str| {
             let line = text.lines().find(|found| found.starts_with(line))?;
             let value = line
@@ -88,18 +92,28 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// How long a CPU was waited for: by the cgroup, or without one by the check's own first thread since it started.
-    pub fn since(&self, pid: Option<u32>) -> Option<Duration> {
-        if let (Some(before), Some(after)) = (self.before, self.cgroup.waited()) {
-            return Some(after.saturating_sub(before));
-        }
-        let text = fs::read_to_string(format!("/proc/{}/schedstat", pid?)).ok()?;
-        text.split_ascii_whitespace()
-            .nth(1)?
-            .parse()
-            .ok()
-            .map(Duration::from_nanos)
+    /// How long the check waited for a CPU: the first thread of the process that waited longest, throttling included. A kernel
+    /// that does not count that may count it for the cgroup.
+    pub fn since(&self) -> Option<Duration> {
+        let own = tree::descendants()
+            .iter()
+            .filter_map(|process| run_delay(process.pid))
+            .max();
+        own.or_else(|| self.in_cgroup())
     }
+
+    fn in_cgroup(&self) -> Option<Duration> {
+        Some(self.cgroup.waited()?.saturating_sub(self.before?))
+    }
+}
+
+/// How long a process's first thread was ready and did not run (`/proc/PID/schedstat`, second field).
+fn run_delay(pid: u32) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let (ran, waited): (u64, u64) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    // A thread that is here has run; a kernel that says otherwise does not count.
+    (ran > 0).then_some(Duration::from_nanos(waited))
 }
 
 #[cfg(test)]
@@ -125,10 +139,12 @@ mod tests {
         fs::write(inner.join("cpu.max"), "max 100000\n").unwrap();
         fs::write(inner.join("cpu.stat"), "usage_usec 5\nthrottled_usec 1000000\n").unwrap();
         let cgroup = Cgroup::upwards(&inner, dir.path());
+        assert_eq!(cgroup.waited(), None, "a cgroup without a type is the root of all");
+        fs::write(inner.join("cgroup.type"), "domain\n").unwrap();
         assert_eq!(cgroup.quota(), Some(0.5));
         let waiting = cgroup.begin();
         fs::write(inner.join("cpu.stat"), "usage_usec 5\nthrottled_usec 1500000\n").unwrap();
-        assert_eq!(waiting.since(None), Some(Duration::from_millis(500)));
+        assert_eq!(waiting.in_cgroup(), Some(Duration::from_millis(500)));
         // Pressure says more than throttling, and is preferred where the kernel counts it.
         fs::write(
             inner.join("cpu.pressure"),
@@ -141,6 +157,6 @@ mod tests {
     #[test]
     fn without_a_hierarchy_there_is_no_quota() {
         assert_eq!(Cgroup(Vec::new()).quota(), None);
-        assert_eq!(Cgroup(Vec::new()).begin().since(None), None);
+        assert_eq!(Cgroup(Vec::new()).begin().in_cgroup(), None);
     }
 }

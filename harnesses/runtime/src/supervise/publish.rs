@@ -15,6 +15,8 @@ use occ_core::{
     time::{Clock as _, SystemClock},
 };
 
+use tokio::sync::Notify;
+
 use crate::{
     identity::ProcessIdentity,
     status::{Exit, State, Status},
@@ -27,12 +29,12 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Publisher {
     shared: Arc<Mutex<Shared>>,
+    failed: Arc<Notify>,
 }
 
 struct Shared {
     status: Status,
     path: PathBuf,
-    unwritten: bool,
 }
 
 impl Publisher {
@@ -56,14 +58,11 @@ impl Publisher {
             restarts: 0,
             last_exit: None,
         };
-        let mut shared = Shared {
-            status,
-            path,
-            unwritten: false,
-        };
+        let shared = Shared { status, path };
         shared.write()?;
         Ok(Self {
             shared: Arc::new(Mutex::new(shared)),
+            failed: Arc::new(Notify::new()),
         })
     }
 
@@ -109,23 +108,25 @@ impl Publisher {
         if shared.status.state != before.state {
             shared.status.since = shared.status.at;
         }
-        shared.unwritten = shared.write().is_err();
+        if shared.write().is_err() {
+            self.failed.notify_one();
+        }
     }
 
     /// Repeats writes that failed, as on a full disk.
     pub async fn repeat(self) {
         loop {
+            self.failed.notified().await;
             tokio::time::sleep(RETRY).await;
-            let mut shared = self.shared();
-            if shared.unwritten {
-                shared.unwritten = shared.write().is_err();
+            if self.shared().write().is_err() {
+                self.failed.notify_one();
             }
         }
     }
 }
 
 impl Shared {
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&self) -> io::Result<()> {
         let mut temporary = self.path.clone().into_os_string();
         temporary.push(".new");
         let mut file = File::options()

@@ -2,8 +2,8 @@
 
 mod kill;
 mod launch;
-mod log;
 mod probe;
+mod record;
 mod secret;
 mod setup;
 mod startup;

@@ -1,6 +1,8 @@
+use std::fs;
+
 use occ_runtime::spec::LogPolicy;
 
-use crate::workload::Workload;
+use crate::workload::{Workload, eventually};
 
 #[test]
 fn the_output_and_the_supervisor_s_own_events_are_in_one_log() {
@@ -48,4 +50,21 @@ fn a_long_line_is_cut() {
         log.lines().find(|line| line.starts_with("xxx")).map(str::len),
         Some(16 * 1024)
     );
+}
+
+#[test]
+fn a_status_that_could_not_be_written_is_written_as_soon_as_it_can_be() {
+    let mut workload = Workload::gateway(&[]);
+    let (here, away) = (workload.path("place"), workload.path("place-away"));
+    fs::create_dir(&here).unwrap();
+    workload.spec.files.status = here.join("status").display().to_string();
+    workload.launch();
+    workload.until_ready();
+    fs::rename(&here, &away).unwrap();
+    let _ = workload.get("/exit/9");
+    eventually("a second start", || {
+        (workload.recorded("gateway").len() == 2).then_some(())
+    });
+    fs::rename(&away, &here).unwrap();
+    workload.until("restarted", |status| status.restarts == 1 && status.ready());
 }
