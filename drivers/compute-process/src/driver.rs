@@ -136,8 +136,7 @@ impl ProcessCompute {
                     return Err(EffectError::Transient(Dependency::AgentGateway));
                 }
                 let selected = target.clone();
-                self.blocking(cx, move |_, _| active::select(&place.agent, &selected))
-                    .await?;
+                self.blocking(cx, move |_, _| place.select(&selected)).await?;
                 Said::Ready.of(target)
             }
         }

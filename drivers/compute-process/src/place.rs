@@ -8,6 +8,7 @@ use occ_core::{
 };
 
 use crate::{
+    active,
     error::{Error, Result},
     guard::Guard,
     naming::{AgentPaths, NamespacePaths, RevisionPaths, Root},
@@ -131,6 +132,11 @@ impl Place {
         storage::private_dir(&paths.files())?;
         storage::private_dir(&paths.logs())?;
         Ok(paths)
+    }
+
+    /// Puts the version on the route, and leaves. A closure that names only a part of the place would leave before.
+    pub(crate) fn select(self, target: &RevisionRef) -> Result<()> {
+        active::select(&self.agent, target)
     }
 
     /// The version's directory, if it exists.

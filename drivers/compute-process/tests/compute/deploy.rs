@@ -194,6 +194,23 @@ async fn secrets_reach_the_component_and_nothing_else() {
     scene.stopped(&revision).await;
 }
 
+#[tokio::test]
+async fn the_control_planes_environment_reaches_no_workload() {
+    assert!(std::env::var_os("PATH").is_some(), "there is something to hand on");
+    let scene = Scene::new().provided().await;
+    let revision = scene.revision(1);
+    scene.deployed(&revision).await.unwrap();
+    assert_eq!(environ(scene.process("supervise")), "");
+    let gateway = environ(scene.process("gateway"));
+    let mut names: Vec<_> = gateway
+        .split_terminator('\0')
+        .filter_map(|entry| entry.split('=').next())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["CONTROL", "HOME", "KEY", "PASSWORD", "VERSION"]);
+    scene.stopped(&revision).await;
+}
+
 fn files_with(dir: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
