@@ -301,11 +301,11 @@ async fn bodies_have_a_type_a_limit_and_a_place() {
         "PAYLOAD_TOO_LARGE"
     );
     // Without a declared length the limit holds all the same.
-    let chunked = reqwest::Body::from(large).into();
+    let chunked = reqwest::Body::from(large);
     let stream = served
         .request(Method::POST, &agents)
         .header("content-type", "application/json")
-        .body::<reqwest::Body>(chunked);
+        .body(chunked);
     assert_eq!(
         Seen::of(stream.send().await.expect("an answer")).await.status,
         StatusCode::PAYLOAD_TOO_LARGE

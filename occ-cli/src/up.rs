@@ -17,7 +17,7 @@ use crate::{
 /// Runs the control plane until it is told to stop (Ctrl-C, SIGTERM). Workloads keep running.
 #[derive(Debug, Args)]
 pub(crate) struct Up {
-    /// Where everything is kept [default: $XDG_DATA_HOME/occ, or ~/.local/share/occ].
+    /// Where everything is kept [default: `$XDG_DATA_HOME/occ`, or `~/.local/share/occ`].
     #[arg(long, env = "OCC_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// The Installation file [default: installation.yaml in the data directory, written on the first start].
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         .as_ref()
         .and_then(|listener| listener.local_addr().ok())
         .map(url);
-    announce(&host.data, api, output)?;
+    announce(&host.data, api.as_deref(), output)?;
 
     let stop = async {
         tokio::select! {
@@ -100,13 +100,11 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
 }
 
 /// Says where everything is, once it is there.
-fn announce(data: &DataDir, api: Option<String>, output: Output) -> Done {
+fn announce(data: &DataDir, api: Option<&str>, output: Output) -> Done {
     let (key, root) = (data.admin_key(), data.root());
     let all = json!({ "api": api, "keyFile": key, "dataDir": root });
     output.text(&all, |_| {
-        let reach = api
-            .as_ref()
-            .map_or_else(String::new, |api| format!("API   {api}\nkey   {}\n", key.display()));
+        let reach = api.map_or_else(String::new, |api| format!("API   {api}\nkey   {}\n", key.display()));
         format!(
             "{reach}data  {}\nCtrl-C stops the control plane; running Agents keep running.\n",
             root.display()

@@ -1,6 +1,7 @@
 //! Waiting for what the control plane does by itself, and showing what it is doing.
 
 use std::{
+    fmt::Write as _,
     io::{IsTerminal as _, stderr},
     time::{Duration, Instant},
 };
@@ -149,31 +150,33 @@ pub(crate) fn explain(deployment: &Deployment) -> String {
     let mut text = format!("{}: {}", error.code, error.message);
     if let Some(data) = &error.data {
         if let Some(failure) = &data.runtime_failure {
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n  {} {} at {}: {}",
                 failure.component, failure.check, failure.checked_at, failure.code
             );
             if let Some(cause) = &failure.cause {
                 let (kind, detail) = cause.parts();
-                text += &format!("\n  Cause: {kind} {}", detail.unwrap_or_default());
+                let _ = write!(text, "\n  Cause: {kind} {}", detail.unwrap_or_default());
             }
         }
         if let Some(preparation) = &data.preparation {
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n  {}: {} {}",
                 preparation.stage,
                 preparation.reason,
                 preparation.reason.message()
             );
             if let Some(status) = preparation.exit_status {
-                text += &format!(" Exit status {status}.");
+                let _ = write!(text, " Exit status {status}.");
             }
             if let Some(signal) = &preparation.signal {
-                text += &format!(" Signal {signal}.");
+                let _ = write!(text, " Signal {signal}.");
             }
         }
         if let Some(timeout) = data.timeout_ms {
-            text += &format!("\n  The deadline was {} s.", timeout / 1000);
+            let _ = write!(text, "\n  The deadline was {} s.", timeout / 1000);
         }
     }
     text + &format!("\n  See docs/reasons/{}.md", error.code)

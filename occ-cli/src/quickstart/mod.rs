@@ -30,7 +30,7 @@ pub(crate) struct Quickstart {
     /// Leave the Agent and the control plane running until Ctrl-C.
     #[arg(long)]
     keep: bool,
-    /// Where everything is kept [default: $XDG_STATE_HOME/occ/quickstart, or ~/.local/state/occ/quickstart].
+    /// Where everything is kept [default: `$XDG_STATE_HOME/occ/quickstart`, or `~/.local/state/occ/quickstart`].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// What to say to the Agent.

@@ -1,4 +1,4 @@
-//! The model behind the quickstart: OpenAI's with a key, else a stand-in on loopback that says so.
+//! The model behind the quickstart: the real provider's with a key, else a stand-in on loopback that says so.
 
 use std::{env, path::PathBuf, process::Stdio, time::Duration};
 
@@ -29,7 +29,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// OpenAI with `OPENAI_API_KEY`, else the stand-in that `OCC_MODEL_SERVER` names.
+    /// The provider with `OPENAI_API_KEY`, else the stand-in that `OCC_MODEL_SERVER` names.
     pub(super) async fn choose(data: &DataDir) -> Done<Self> {
         let name = env::var("OCC_QUICKSTART_MODEL").ok().filter(|name| !name.is_empty());
         match env::var("OPENAI_API_KEY") {

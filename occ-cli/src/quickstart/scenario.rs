@@ -141,15 +141,12 @@ impl Scenario {
         let path = format!("{}/configurations", paths::namespace(namespace));
         // A run that was cut off between the two may have left its Configuration behind, of which no Agent knows.
         let known: Vec<ConfigurationSummary> = self.client.get(&path).await?;
-        let configuration = match known.first() {
-            Some(left) => {
-                self.update_configuration(namespace, left.id).await?;
-                left.id
-            }
-            None => {
-                let body = json!({ "kind": "agent", "values": self.document() });
-                self.client.post::<Configuration>(&path, &body).await?.id
-            }
+        let configuration = if let Some(left) = known.first() {
+            self.update_configuration(namespace, left.id).await?;
+            left.id
+        } else {
+            let body = json!({ "kind": "agent", "values": self.document() });
+            self.client.post::<Configuration>(&path, &body).await?.id
         };
         let body = json!({
             "name": AGENT,

@@ -85,16 +85,15 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
             recover(&shared).await;
             recovery = Instant::now() + shared.policy.lease * 2;
         }
-        let claimed = claim(&shared, &mut passes, &shutdown).await;
         let full = passes.len() >= shared.policy.concurrency;
-        if claimed > 0 && !full {
+        let due = if full { None } else { next_due(&shared).await };
+        if due == Some(Duration::ZERO) && claim(&shared, &mut passes, &shutdown).await > 0 {
             continue;
         }
-        let wake = if full {
-            recovery
-        } else {
-            wake_at(&shared, recovery).await
-        };
+        let poll = Instant::now() + shared.policy.poll_interval;
+        // Work that is due and could not be claimed is another worker's, or comes free with a pass of this one.
+        let due = due.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait);
+        let wake = due.unwrap_or(poll).min(poll).min(recovery.max(Instant::now()));
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = tokio::time::sleep_until(wake) => {}
@@ -152,13 +151,13 @@ async fn recover(shared: &Shared) {
     }
 }
 
-/// When to look again: at the next due moment, at the latest after the poll interval.
-async fn wake_at(shared: &Shared, recovery: Instant) -> Instant {
-    let now = Instant::now();
-    let poll = now + shared.policy.poll_interval;
-    let due = match shared.store.next_due().await {
-        Ok(Some(wait)) => now + wait.max(Duration::from_millis(1)),
-        Ok(None) | Err(_) => poll,
-    };
-    due.min(poll).min(recovery.max(now))
+/// How long until work is due; looks without claiming, so that an idle worker costs one cheap query a poll.
+async fn next_due(shared: &Shared) -> Option<Duration> {
+    match shared.store.next_due().await {
+        Ok(due) => due,
+        Err(error) => {
+            tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
+            None
+        }
+    }
 }

@@ -19,10 +19,10 @@ use crate::{
         RevisionRef,
     },
     installation::Drivers,
-    reason::Pending,
+    reason::{Failure, Pending},
     resource::{ComputeIdentity, DesiredRuntimeState},
     revision,
-    store::{Change, CommitError, Expect, PassRead, Store, Write},
+    store::{Change, CommitError, Expect, PassRead, Store, StoreError, Write},
     time::Clock,
     work::{Claim, Lease, Policy, Transition},
 };
@@ -62,7 +62,7 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
     };
     let (outcome, pass) = match interpreter.drive(claim.clone()).await {
         Ok(finished) => finished,
-        Err(Interrupted) if shutdown.is_cancelled() => {
+        Err(Interrupted::CutOff) if shutdown.is_cancelled() => {
             // A shutdown gives the attempt back at once instead of leaving it to the lease.
             let transition = Transition::Defer {
                 reason: claim.last_attempt.map_or(Pending::ControllerShutdown, |last| last.code),
@@ -77,16 +77,33 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
             let _ = shared.store.commit(change).await;
             return;
         }
-        Err(Interrupted) => {
+        Err(Interrupted::CutOff) => {
             tracing::warn!(work = claim.target.key(), code = "CLAIM_LOST", "worker.error");
+            return;
+        }
+        Err(Interrupted::Unreadable) => {
+            let failure = Failure::InvalidAdmittedRevision;
+            let random = rand::random::<f64>();
+            let transition = shared
+                .policy
+                .retry(&claim, Pending::DependencyUnavailable, failure, random);
+            let change = Change::new()
+                .expect(Expect::ClaimHeld(claim.token))
+                .write(Write::Settle(claim.token, transition));
+            let _ = shared.store.commit(change).await;
             return;
         }
     };
     publish(shared, &outcome, &pass, started).await;
 }
 
-/// The pass was cut off: its lease lapsed, or the worker shuts down.
-struct Interrupted;
+/// Why a pass ended without an outcome.
+enum Interrupted {
+    /// Its lease lapsed, or the worker shuts down.
+    CutOff,
+    /// What it must read does not decode.
+    Unreadable,
+}
 
 fn context(shared: &Shared, claim: &Claim, lapsed: &CancellationToken) -> OperationContext {
     let state = DriverState::new(Arc::new(StateOf(Arc::clone(&shared.store))));
@@ -137,7 +154,7 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
             let retry = shared.policy.retry(
                 &pass.claim,
                 Pending::ActiveRevisionChanged,
-                crate::reason::Failure::ActiveRevisionChanged,
+                Failure::ActiveRevisionChanged,
                 rand::random::<f64>(),
             );
             let change = Change::new()
@@ -197,7 +214,7 @@ impl Interpreter<'_> {
         };
         loop {
             if self.lapsed.is_cancelled() {
-                return Err(Interrupted);
+                return Err(Interrupted::CutOff);
             }
             match pass.decide() {
                 Step::Finish(outcome) => return Ok((*outcome, pass)),
@@ -205,7 +222,7 @@ impl Interpreter<'_> {
                     let event = self.perform(step, &pass).await?;
                     // What a cancelled effect brought is not known; nothing is concluded from it.
                     if self.lapsed.is_cancelled() {
-                        return Err(Interrupted);
+                        return Err(Interrupted::CutOff);
                     }
                     pass.apply(event);
                 }
@@ -221,13 +238,17 @@ impl Interpreter<'_> {
                 .run_until_cancelled(self.shared.store.pass_read(&claim.target))
                 .await
             {
-                None => return Err(Interrupted),
+                None => return Err(Interrupted::CutOff),
                 Some(Ok(read)) => return Ok(read),
+                Some(Err(StoreError::Corrupt(what))) => {
+                    tracing::error!(work = claim.target.key(), what, "a stored row does not decode");
+                    return Err(Interrupted::Unreadable);
+                }
                 Some(Err(error)) => {
                     tracing::warn!(work = claim.target.key(), cause = %error, "worker.error");
                     let pause = tokio::time::sleep(Duration::from_millis(100));
                     if self.lapsed.run_until_cancelled(pause).await.is_none() {
-                        return Err(Interrupted);
+                        return Err(Interrupted::CutOff);
                     }
                 }
             }
@@ -274,7 +295,7 @@ impl Interpreter<'_> {
                 None => Ok(()),
             }),
             Step::DeleteAgent(agent) => Event::AgentDeleted(cx.run(compute.delete_agent(cx, &agent)).await),
-            Step::Finish(_) => return Err(Interrupted),
+            Step::Finish(_) => return Err(Interrupted::CutOff),
         })
     }
 

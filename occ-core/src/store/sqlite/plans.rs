@@ -89,7 +89,7 @@ async fn ten_thousand_finished_versions_are_in_no_plan_of_a_claim_or_a_pass() {
 async fn the_one_version_that_waits_is_claimed_below_a_long_history() {
     let store = store_with_history().await;
     let lease = Lease {
-        duration: std::time::Duration::from_secs(60),
+        duration: std::time::Duration::from_mins(1),
         max_attempts: 5,
     };
     let claims = store.claim(16, lease).await.expect("a claim");
