@@ -9,7 +9,12 @@ use std::{
 
 use occ_core::{id::RequestId, resource::PrincipalId, secret_value::SecretValue};
 
+use rustix::fs::statvfs;
+
 use crate::exit::{Done, Failure};
+
+/// Less free space than this, and a failed write needs no other explanation.
+const SPACE_MIN_BYTES: u64 = 1024 * 1024;
 
 /// What a process does with a data directory. Each role has one owner at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,11 +118,21 @@ impl DataDir {
     }
 
     /// Waits until no other process sets this directory up: an API and a worker may start together.
-    pub(crate) fn lock_bootstrap(&self) -> Done<DirLock> {
-        let path = self.root.join("bootstrap.lock");
+    pub(crate) fn lock_set_up(&self) -> Done<DirLock> {
+        let path = self.root.join("set-up.lock");
         let file = lock_file(&path)?;
         file.lock().map_err(|error| failed("lock", &path, &error))?;
         Ok(DirLock { _file: file })
+    }
+
+    /// Whether hardly any space is left.
+    pub(crate) fn is_full(&self) -> bool {
+        statvfs(&self.root).is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) < SPACE_MIN_BYTES)
+    }
+
+    /// What to say then.
+    pub(crate) fn full(&self) -> Failure {
+        failed("write below", &self.root, &io::ErrorKind::StorageFull.into())
     }
 
     /// Takes a role, or says who has it.

@@ -7,6 +7,7 @@ mod tools;
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use occ_core::{
+    admission::Refusal,
     control::{Bootstrap, Caller, ControlPlane, CreateServiceKey},
     driver::OperationContext,
     id::RequestId,
@@ -36,6 +37,7 @@ impl Host {
     /// that can be checked without writing.
     pub(crate) async fn open(data: DataDir, config: Option<&Path>, roles: &[Role], tools: &Tools) -> Done<Self> {
         let locks = roles.iter().map(|role| data.lock(*role)).collect::<Done<Vec<_>>>()?;
+        let _alone = data.lock_set_up()?;
         let file = installation(&data, config, tools)?;
         let registry = Registry::linked().map_err(Failure::startup)?;
         let store = Arc::new(SqliteStore::open(data.database()).await.map_err(Failure::startup)?);
@@ -54,7 +56,7 @@ impl Host {
 
     /// Sets the Installation up when it is new, and makes sure that its administrator's key is on disk.
     pub(crate) async fn bootstrap(&self) -> Done {
-        let _alone = self.data.lock_bootstrap()?;
+        let _alone = self.data.lock_set_up()?;
         let known = self.store.installation().await.map_err(Failure::startup)?.is_some();
         if !known {
             return self.set_up().await;
@@ -83,9 +85,18 @@ impl Host {
         self.data.mark_bootstrap()?;
         self.data.write_administrator(&administrator)?;
         let bootstrapped = self.plane.bootstrap_as(administrator, input).await;
-        self.data
-            .write_admin_key(&bootstrapped.map_err(Failure::startup)?.key.value)?;
+        let bootstrapped = bootstrapped.map_err(|refusal| self.cannot(refusal))?;
+        self.data.write_admin_key(&bootstrapped.key.value)?;
         self.data.clear_bootstrap()
+    }
+
+    /// Why the store took nothing. To a database, a full disk is one of the ways in which it is away.
+    fn cannot(&self, refusal: Refusal) -> Failure {
+        if self.data.is_full() {
+            self.data.full()
+        } else {
+            Failure::startup(refusal)
+        }
     }
 
     async fn issue_admin_key(&self, administrator: &Caller) -> Done {
@@ -99,7 +110,7 @@ impl Host {
             .plane
             .create_service_key(administrator, input)
             .await
-            .map_err(Failure::startup)?;
+            .map_err(|refusal| self.cannot(refusal))?;
         self.data.write_admin_key(&issued.value)?;
         self.data.clear_bootstrap()
     }

@@ -1,1 +1,16 @@
-//! occ-e2e.
+//! What the end-to-end tests share: a user's home with the real binaries, and eyes for processes and secrets.
+//!
+//! Everything is done through the `occ` command, as a user does it. The binaries are found beside the tests' own:
+//! `./test e2e` builds them first.
+
+mod canary;
+mod home;
+mod patience;
+mod processes;
+mod up;
+
+pub use canary::{Find, find};
+pub use home::{Home, Ran, binary};
+pub use patience::{BOUND, eventually, within};
+pub use processes::{Process, processes};
+pub use up::Up;
