@@ -21,7 +21,7 @@ impl Default for Settings {
         // spec/drivers 7.1
         Self {
             log_level: LogLevel::default(),
-            probe_timeout_seconds: 20,
+            probe_timeout_seconds: 90,
         }
     }
 }
