@@ -100,12 +100,17 @@ pub(super) async fn deactivation_takes_the_version_off_the_route_and_may_be_repe
     let version = scene.version(1);
     scene.deactivate(&version).await.expect("it never was on the route");
     scene.prepared(&version).await;
+    scene.deactivate(&version).await.expect("it is not on the route yet");
+    scene.deployed(&version).await;
     for _ in 0..2 {
-        scene.deactivate(&version).await.expect("it is off the route");
+        scene.deactivate(&version).await.expect("it is taken off the route");
         if scene.driver.gateway_access().is_some() {
             assert_eq!(scene.endpoint(&version).await, None);
         }
     }
-    // Its workload stays, so it can still be activated.
+    // Its workload stays, so that it can be activated once more.
     scene.deployed(&version).await;
+    if scene.driver.gateway_access().is_some() {
+        assert_eq!(scene.starts(&version).await, ["1"]);
+    }
 }

@@ -60,8 +60,7 @@ fn rules() -> Vec<Rule> {
         purity:
             it_says_who_it_is,
             a_document_has_one_answer,
-            a_plan_is_the_same_each_time,
-            a_plan_survives_being_written_down;
+            a_plan_is_the_same_each_time;
         documents:
             what_it_runs_is_accepted,
             what_it_refuses_is_refused,

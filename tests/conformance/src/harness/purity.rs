@@ -2,14 +2,11 @@
 
 use std::{sync::Arc, thread};
 
-use occ_core::{
-    driver::{CONTRACT_VERSION, DriverKind, Harness},
-    plan::WorkloadPlan,
-};
+use occ_core::driver::{CONTRACT_VERSION, DriverKind, Harness};
 
 use super::{
     Subject,
-    sample::{LISTENS, Sample, plan, plans},
+    sample::{LISTENS, Sample, plan},
 };
 
 pub(super) fn it_says_who_it_is(subject: &dyn Subject) {
@@ -88,13 +85,5 @@ pub(super) fn a_plan_is_the_same_each_time(subject: &dyn Subject) {
             assert_eq!(written(&harness), first, "planned again");
             assert_eq!(written(&subject.harness()), first, "planned by another instance");
         }
-    }
-}
-
-pub(super) fn a_plan_survives_being_written_down(subject: &dyn Subject) {
-    for (_, planned) in plans(subject) {
-        let written = serde_json::to_vec(&planned).expect("a plan is JSON");
-        let read: WorkloadPlan = serde_json::from_slice(&written).expect("a plan reads back");
-        assert_eq!(read, planned);
     }
 }

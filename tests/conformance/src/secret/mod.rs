@@ -100,7 +100,7 @@ fn rules() -> Vec<Rule> {
             of_two_swaps_of_one_value_one_happens [Swap],
             a_swap_of_another_object_is_refused [Swap];
         damage:
-            a_spoilt_object_is_an_error_and_never_a_value [Damage];
+            a_spoilt_object_is_never_another_value [Damage];
         secrecy:
             no_value_is_in_a_reference_or_a_record,
             no_error_holds_a_value;
