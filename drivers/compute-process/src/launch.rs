@@ -23,7 +23,7 @@ use tokio::{
 };
 use zeroize::Zeroizing;
 
-use crate::{credentials, error::Error, naming::AgentPaths, stage::Staged};
+use crate::{credentials, error::Error, naming::AgentPaths, stage::Staged, storage};
 
 /// How long a supervisor may take until it says that it runs. It does nothing before that but read its files.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -87,7 +87,7 @@ pub(crate) async fn launch(
         return Err(Fault::new("launch a supervisor", FaultKind::Timeout).into());
     };
     let (status, answer) = answered.map_err(|error| Fault::io("launch a supervisor", &error))?;
-    exit::read(status.code(), &answer).map_err(|failed| refused(failed).into())
+    exit::read(status.code(), &answer).map_err(|failed| refused(failed, staged))
 }
 
 /// Opens and locks the file; both end with the last process that has it open. Only for a run that was seen to be over.
@@ -140,13 +140,18 @@ fn spawn_failed(error: &io::Error) -> LaunchError {
     }
 }
 
-fn refused(failed: LaunchFailed) -> Fault {
-    match failed {
+fn refused(failed: LaunchFailed, staged: &Staged) -> LaunchError {
+    let fault = match failed {
         LaunchFailed::Spec => Fault::new("hand the spec to the supervisor", FaultKind::Protocol),
         LaunchFailed::Secrets => Fault::new("hand the secrets to the supervisor", FaultKind::Protocol),
-        LaunchFailed::Storage => Fault::new("let the supervisor use its files", FaultKind::Denied),
+        LaunchFailed::Storage => match storage::trial(&staged.spec) {
+            Ok(()) => Fault::new("let the supervisor use its files", FaultKind::Denied),
+            // The supervisor does not say what it met; this is what is met now.
+            Err(error) => return error.into(),
+        },
         LaunchFailed::Start => Fault::new("launch a supervisor", FaultKind::Unavailable),
-    }
+    };
+    fault.into()
 }
 
 /// One JSON object, in memory that is overwritten after its use and never moved meanwhile.

@@ -44,13 +44,13 @@ pub(crate) fn checking(id: RevisionId, revision: &RevisionPaths) -> Result<Run> 
 }
 
 fn observe(lock: &Path, find: impl FnOnce(&ProcessIdentity) -> Option<Status>) -> Result<Run> {
-    // The launcher first: when it is gone, its supervisor has the lock or never will.
-    let launching = locked(&naming::launch_lock(lock))?;
-    if !locked(lock)? {
-        return Ok(match (launching, locked(&naming::tree_lock(lock))?) {
-            (true, _) => Run::Unknown(None),
-            (false, true) => Run::Ending,
-            (false, false) => Run::Over,
+    // While a launcher lives, nobody tries the lock that its supervisor is about to take. When it is gone, its supervisor has
+    // the lock or never will.
+    if !locked(&naming::launch_lock(lock))? && !locked(lock)? {
+        return Ok(if locked(&naming::tree_lock(lock))? {
+            Run::Ending
+        } else {
+            Run::Over
         });
     }
     // Until the new holder has written itself, the file names an earlier one.

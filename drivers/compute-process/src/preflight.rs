@@ -16,9 +16,7 @@ pub(crate) fn preflight(instance: &Instance) -> Result<Vec<PreflightWarning>> {
         .into());
     }
     storage::private_dirs(instance.root.dir())?;
-    let trial = instance.root.dir().join(".writable");
-    storage::write(&trial, b"")?;
-    storage::remove_file(&trial)?;
+    storage::trial(&instance.root.dir().join("writable"))?;
 
     let mut warnings = Vec::new();
     let missing = instance

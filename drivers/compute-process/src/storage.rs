@@ -86,6 +86,12 @@ fn write_beside(path: &Path, content: &[u8], mode: u32) -> Result<std::path::Pat
     Ok(temporary)
 }
 
+/// Whether there is room for a small file beside this one, and leave to write it.
+pub(crate) fn trial(path: &Path) -> Result<()> {
+    let temporary = write_beside(path, &[0; 4096], 0o600)?;
+    fs::remove_file(&temporary).map_err(Error::storage("remove a temporary file"))
+}
+
 /// The file's content, if it exists and is a regular file of at most `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     let open = OpenOptions::new()

@@ -308,3 +308,19 @@ async fn a_stop_waits_for_a_launch_that_somebody_else_began() {
     drop(launching);
     scene.stopped(&revision).await;
 }
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_does_not_start_a_version() {
+    let scene = Scene::new().provided().await;
+    let revision = scene.revision(1);
+    scene.prepare(&revision).await.unwrap();
+    scene.stopped(&revision).await;
+    let log = scene.revision_dir(&revision).join("logs/component.log");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    assert!(matches!(scene.prepare(&revision).await, Err(EffectError::Fault(_))));
+    assert!(scene.processes("").is_empty());
+    std::fs::remove_dir(&log).unwrap();
+    scene.deployed(&revision).await.unwrap();
+    scene.stopped(&revision).await;
+}
