@@ -18,6 +18,7 @@ use occ_core::{
     iam::NoPolicy,
     registry::{Built, HostServices, Registry},
 };
+use occ_runtime::identity::{ProcessIdentity, Signal};
 
 /// A data directory of its own.
 struct Directory(tempfile::TempDir);
@@ -44,6 +45,19 @@ impl Subject for Directory {
 
     fn foreign(&self) -> Option<&dyn Foreign> {
         Some(self)
+    }
+}
+
+impl Drop for Directory {
+    /// A rule that was broken leaves what it started: it is found by its locks, and ended with all that is below it.
+    fn drop(&mut self) {
+        let mut items = Vec::new();
+        collect(self.0.path(), &mut items);
+        for (name, _) in items.iter().filter(|(name, _)| name.ends_with("lock")) {
+            if let Some(supervisor) = ProcessIdentity::read(Path::new(name)) {
+                let _ = supervisor.signal(Signal::Kill);
+            }
+        }
     }
 }
 
