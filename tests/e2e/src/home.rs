@@ -87,6 +87,16 @@ impl Home {
         home.with("OCC_NODE", &node).with("OCC_OPENCLAW", &openclaw)
     }
 
+    /// A home on a machine with a stand-in for Node and OpenClaw that is ready in a moment.
+    ///
+    /// # Panics
+    /// When the machine has no temporary directory.
+    pub fn quick() -> Self {
+        let home = Self::new();
+        fs::write(home.path().join("node"), include_str!("../fixture/openclaw.py")).expect("the home can be written");
+        home
+    }
+
     /// A home on a machine that has none of the tools.
     ///
     /// # Panics
@@ -208,6 +218,28 @@ impl Home {
     pub(crate) fn open_log(&self) -> File {
         let log = File::options().create(true).append(true).open(self.log());
         log.expect("the home can be written")
+    }
+
+    /// The gateways of this home's Agents.
+    pub fn gateways(&self) -> Vec<Process> {
+        let mut all = self.processes();
+        all.retain(Process::is_gateway);
+        all
+    }
+
+    /// The supervisors of this home's Agents.
+    pub fn supervisors(&self) -> Vec<Process> {
+        let mut all = self.processes();
+        all.retain(|process| process.is_called(&["occ-runtime", "supervise"]));
+        all
+    }
+
+    /// Every process of this home but its control planes and its clients: what a workload runs.
+    pub fn workload(&self) -> Vec<Process> {
+        let occ = binary("occ");
+        let mut all = self.processes();
+        all.retain(|process| process.program != occ);
+        all
     }
 
     /// Every process that belongs to this home: whose arguments or environment name it.

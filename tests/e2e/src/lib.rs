@@ -4,13 +4,17 @@
 //! `./test e2e` builds them first.
 
 mod canary;
+mod draft;
 mod home;
+mod model;
 mod patience;
 mod processes;
 mod up;
 
 pub use canary::{Find, find};
+pub use draft::{Draft, document, id};
 pub use home::{Home, Ran, binary};
+pub use model::Model;
 pub use patience::{BOUND, eventually, within};
 pub use processes::{Process, processes};
 pub use up::Up;

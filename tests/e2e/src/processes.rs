@@ -55,6 +55,11 @@ impl Process {
         arguments.iter().all(|wanted| own.next() == Some(wanted.as_bytes()))
     }
 
+    /// Whether it is an Agent's gateway. OpenClaw renames itself once it runs.
+    pub fn is_gateway(&self) -> bool {
+        self.is_called(&["openclaw-gateway"]) || contains(&self.arguments, b"\0gateway\0run\0")
+    }
+
     /// Ends it with SIGKILL.
     pub fn kill(&self) {
         if let Some(pid) = Pid::from_raw(self.pid) {
