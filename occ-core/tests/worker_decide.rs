@@ -21,7 +21,7 @@ fn fault() -> EffectError {
 
 #[test]
 fn a_first_deployment_prepares_publishes_activates_and_completes() {
-    let run = Scene::first().run(Answers::default());
+    let run = Scene::first().run(&Answers::default());
     assert_eq!(
         run.steps,
         [
@@ -39,7 +39,7 @@ fn a_first_deployment_prepares_publishes_activates_and_completes() {
 
 #[test]
 fn a_replacement_retires_its_predecessor_after_the_activation() {
-    let run = Scene::replacement().run(Answers::default());
+    let run = Scene::replacement().run(&Answers::default());
     assert_eq!(
         run.steps,
         [
@@ -60,7 +60,7 @@ fn a_replacement_retires_its_predecessor_after_the_activation() {
 fn an_exclusive_replacement_stops_its_predecessor_before_it_prepares() {
     let mut scene = Scene::replacement();
     scene.exclusive = true;
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(run.steps[..3], ["Authorize", "Stop 1", "Prepare"]);
 }
 
@@ -68,7 +68,7 @@ fn an_exclusive_replacement_stops_its_predecessor_before_it_prepares() {
 fn a_draining_predecessor_yields_without_spending_an_attempt() {
     let mut scene = Scene::replacement();
     scene.exclusive = true;
-    let run = scene.run(Answers {
+    let run = scene.run(&Answers {
         stop: Ok(Stop::Draining),
         ..Answers::default()
     });
@@ -86,7 +86,7 @@ fn a_draining_predecessor_yields_without_spending_an_attempt() {
 fn activation_before_the_commit_comes_before_the_pointer_and_is_not_repeated() {
     let mut scene = Scene::first();
     scene.order = ActivationOrder::BeforeCommit;
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(
         run.steps,
         [
@@ -105,7 +105,7 @@ fn activation_before_the_commit_comes_before_the_pointer_and_is_not_repeated() {
 fn a_published_version_is_prepared_again_and_finished_after_a_crash() {
     let mut scene = Scene::replacement();
     scene.pointer_names_target();
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Prepare", "Activate", "Retire 1", "Finish"]);
     assert_eq!(run.success(), Some(Success::RevisionAlreadyActive));
 }
@@ -114,7 +114,7 @@ fn a_published_version_is_prepared_again_and_finished_after_a_crash() {
 fn older_work_never_replaces_a_newer_active_version() {
     let mut scene = Scene::replacement();
     scene.target_is_the_older();
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Finish"]);
     assert_eq!(run.success(), Some(Success::RevisionSuperseded));
 }
@@ -123,14 +123,14 @@ fn older_work_never_replaces_a_newer_active_version() {
 fn a_stopped_agents_deployment_stops_its_candidate_instead() {
     let mut scene = Scene::first();
     scene.desired(DesiredRuntimeState::Stopped);
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
     assert_eq!(run.success(), Some(Success::RevisionStopped));
 }
 
 #[test]
 fn a_stop_that_comes_during_the_preparation_keeps_the_pointer() {
-    let run = Scene::first().run(Answers {
+    let run = Scene::first().run(&Answers {
         stop_at_reread: Some(1),
         ..Answers::default()
     });
@@ -140,7 +140,7 @@ fn a_stop_that_comes_during_the_preparation_keeps_the_pointer() {
 
 #[test]
 fn a_stop_that_comes_after_the_pointer_moved_still_stops_the_candidate() {
-    let run = Scene::first().run(Answers {
+    let run = Scene::first().run(&Answers {
         stop_at_reread: Some(2),
         ..Answers::default()
     });
@@ -160,7 +160,7 @@ fn a_stop_that_comes_after_the_pointer_moved_still_stops_the_candidate() {
 
 #[test]
 fn a_pointer_that_somebody_else_moved_spends_an_attempt() {
-    let run = Scene::first().run(Answers {
+    let run = Scene::first().run(&Answers {
         pointer: Ok(false),
         ..Answers::default()
     });
@@ -177,7 +177,7 @@ fn a_pointer_that_somebody_else_moved_spends_an_attempt() {
 fn an_unready_version_waits_without_spending_an_attempt_and_fails_at_its_deadline() {
     let pending = |reason| move |target: &_| Ok(RevisionObservation::pending(target, reason));
     let scene = Scene::first();
-    let run = scene.run(Answers::default().prepared(pending(Pending::RevisionUnschedulable)));
+    let run = scene.run(&Answers::default().prepared(pending(Pending::RevisionUnschedulable)));
     assert!(matches!(
         run.transition(),
         Transition::Defer {
@@ -188,7 +188,7 @@ fn an_unready_version_waits_without_spending_an_attempt_and_fails_at_its_deadlin
 
     let run = scene
         .late()
-        .run(Answers::default().prepared(pending(Pending::RevisionUnschedulable)));
+        .run(&Answers::default().prepared(pending(Pending::RevisionUnschedulable)));
     let Transition::Fail { failure, data } = run.transition() else {
         panic!("{:?}", run.outcome)
     };
@@ -200,7 +200,7 @@ fn an_unready_version_waits_without_spending_an_attempt_and_fails_at_its_deadlin
 
 #[test]
 fn the_deadlines_error_carries_the_runtimes_evidence_without_its_cause() {
-    let run = Scene::first().late().run(Answers::default().prepared(|target| {
+    let run = Scene::first().late().run(&Answers::default().prepared(|target| {
         let evidence = Some(Box::new(failure(RuntimeCode::NotReady)));
         Ok(RevisionObservation::of(
             target,
@@ -222,7 +222,7 @@ fn the_deadlines_error_carries_the_runtimes_evidence_without_its_cause() {
 #[test]
 fn a_missing_dependency_waits_under_its_own_code_and_fails_with_it_at_the_deadline() {
     let away = |_: &_| Err(EffectError::Transient(Dependency::AgentGateway));
-    let run = Scene::first().run(Answers::default().prepared(away));
+    let run = Scene::first().run(&Answers::default().prepared(away));
     assert!(matches!(
         run.transition(),
         Transition::Defer {
@@ -230,7 +230,7 @@ fn a_missing_dependency_waits_under_its_own_code_and_fails_with_it_at_the_deadli
             ..
         }
     ));
-    let run = Scene::first().late().run(Answers::default().prepared(away));
+    let run = Scene::first().late().run(&Answers::default().prepared(away));
     assert!(matches!(
         run.transition(),
         Transition::Fail {
@@ -253,7 +253,7 @@ fn every_held_code_ends_the_deployment_at_once_and_keeps_the_workload() {
         (RuntimeCode::WorkspaceSetupRefused, Failure::WorkspaceSetupRefused),
     ] {
         let run = Scene::first()
-            .run(Answers::default().prepared(move |_| Err(EffectError::Held(Box::new(failure(code)), None))));
+            .run(&Answers::default().prepared(move |_| Err(EffectError::Held(Box::new(failure(code)), None))));
         let Transition::Fail { failure, data } = run.transition() else {
             panic!("{code:?}")
         };
@@ -269,7 +269,7 @@ fn every_held_code_ends_the_deployment_at_once_and_keeps_the_workload() {
 
 #[test]
 fn a_failing_activation_of_a_selected_version_is_unfinished_work() {
-    let run = Scene::first().run(Answers::default().activated(|_| Err(fault())));
+    let run = Scene::first().run(&Answers::default().activated(|_| Err(fault())));
     assert_eq!(
         run.outcome,
         Outcome::Pending {
@@ -283,7 +283,7 @@ fn a_failing_activation_of_a_selected_version_is_unfinished_work() {
             None,
         ))
     };
-    let run = Scene::first().run(Answers::default().activated(held));
+    let run = Scene::first().run(&Answers::default().activated(held));
     assert!(matches!(
         run.transition(),
         Transition::Fail {
@@ -295,7 +295,7 @@ fn a_failing_activation_of_a_selected_version_is_unfinished_work() {
 
 #[test]
 fn an_observation_of_another_version_is_refused_and_its_candidate_stopped() {
-    let run = Scene::first().run(Answers::default().prepared(|target| {
+    let run = Scene::first().run(&Answers::default().prepared(|target| {
         let mut other = RevisionObservation::ready(target);
         other.revision_id = occ_core::id::RevisionId::random();
         Ok(other)
@@ -315,7 +315,7 @@ fn an_unclassified_fault_spends_attempts_until_none_is_left() {
     let mut scene = Scene::first();
     let answers = || Answers::default().prepared(|_| Err(fault()));
     assert!(matches!(
-        scene.run(answers()).transition(),
+        scene.run(&answers()).transition(),
         Transition::Retry {
             reason: Pending::DependencyUnavailable,
             ..
@@ -323,7 +323,7 @@ fn an_unclassified_fault_spends_attempts_until_none_is_left() {
     ));
     scene.attempt = Policy::default().max_attempts;
     assert!(matches!(
-        scene.run(answers()).transition(),
+        scene.run(&answers()).transition(),
         Transition::Fail {
             failure: Failure::DependencyUnavailable,
             ..
@@ -337,7 +337,7 @@ fn a_refused_first_candidate_is_stopped_before_the_refusal_is_recorded() {
         authority: Ok(Authority::ActorGone),
         ..Answers::default()
     };
-    let run = Scene::first().run(refused());
+    let run = Scene::first().run(&refused());
     assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
     assert!(matches!(
         run.transition(),
@@ -348,7 +348,7 @@ fn a_refused_first_candidate_is_stopped_before_the_refusal_is_recorded() {
     ));
     assert_eq!(run.audits(), ["openclaw.agents.deploy ACTOR_REVOKED"]);
 
-    let run = Scene::first().run(Answers {
+    let run = Scene::first().run(&Answers {
         stop: Err(fault()),
         ..refused()
     });
@@ -371,7 +371,7 @@ fn a_refused_first_candidate_is_stopped_before_the_refusal_is_recorded() {
 
 #[test]
 fn a_refused_replacement_on_a_shared_compute_is_left_to_the_next_deployment() {
-    let run = Scene::replacement().run(Answers {
+    let run = Scene::replacement().run(&Answers {
         authority: Ok(Authority::PrincipalGone),
         ..Answers::default()
     });
@@ -396,11 +396,11 @@ fn a_lifted_refusal_goes_on_and_a_standing_one_does_not() {
     };
     scene.last_attempt = Some(last(Failure::AuthorizationDenied));
     assert_eq!(
-        scene.run(Answers::default()).success(),
+        scene.run(&Answers::default()).success(),
         Some(Success::RevisionActivated)
     );
 
-    let run = scene.late().run(Answers::default());
+    let run = scene.late().run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
     assert!(matches!(
         run.transition(),
@@ -411,7 +411,7 @@ fn a_lifted_refusal_goes_on_and_a_standing_one_does_not() {
     ));
 
     scene.last_attempt = Some(last(Failure::InvalidDriverObservation));
-    let run = scene.run(Answers {
+    let run = scene.run(&Answers {
         stop: Err(fault()),
         ..Answers::default()
     });
@@ -430,7 +430,8 @@ fn scene_now() -> occ_core::time::Timestamp {
 
 #[test]
 fn each_check_of_the_owners_and_identities_has_its_own_failure() {
-    let cases: [(&str, fn(&mut Scene), Failure); 9] = [
+    type Break = fn(&mut Scene);
+    let cases: [(&str, Break, Failure); 9] = [
         ("namespace", |s| s.read.namespace = None, Failure::InvalidRevisionOwner),
         ("agent", |s| s.read.agent = None, Failure::InvalidRevisionOwner),
         (
@@ -468,7 +469,7 @@ fn each_check_of_the_owners_and_identities_has_its_own_failure() {
     for (name, break_it, expected) in cases {
         let mut scene = Scene::first();
         break_it(&mut scene);
-        let Transition::Fail { failure, .. } = scene.run(Answers::default()).transition() else {
+        let Transition::Fail { failure, .. } = scene.run(&Answers::default()).transition() else {
             panic!("{name}")
         };
         assert_eq!(failure, expected, "{name}");
@@ -479,7 +480,7 @@ fn each_check_of_the_owners_and_identities_has_its_own_failure() {
 fn initial_files_need_a_compute_that_applies_them_and_are_completed_with_the_activation() {
     let mut scene = Scene::first();
     scene.stage_files();
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert!(run.steps.contains(&"DiscardSetup".to_owned()));
     assert!(
         run.writes()
@@ -488,7 +489,7 @@ fn initial_files_need_a_compute_that_applies_them_and_are_completed_with_the_act
 
     scene.workspace_setup = false;
     assert!(matches!(
-        scene.run(Answers::default()).transition(),
+        scene.run(&Answers::default()).transition(),
         Transition::Fail {
             failure: Failure::WorkspaceSetupUnsupported,
             ..
@@ -498,7 +499,7 @@ fn initial_files_need_a_compute_that_applies_them_and_are_completed_with_the_act
 
 #[test]
 fn a_stop_stops_the_active_version_first_and_then_the_failed_candidates() {
-    let run = Scene::replacement().stopping().run(Answers::default());
+    let run = Scene::replacement().stopping().run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Stop 1", "Stop 2", "Reread", "Finish"]);
     assert_eq!(run.success(), Some(Success::AgentStopped));
     assert!(
@@ -511,14 +512,14 @@ fn a_stop_stops_the_active_version_first_and_then_the_failed_candidates() {
 fn a_stop_that_a_deployment_overtook_does_nothing() {
     let mut scene = Scene::replacement().stopping();
     scene.desired(DesiredRuntimeState::Running);
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "Finish"]);
     assert_eq!(run.success(), Some(Success::StopSuperseded));
 }
 
 #[test]
 fn a_draining_gateway_defers_the_stop_even_past_the_deadline() {
-    let run = Scene::replacement().stopping().late().run(Answers {
+    let run = Scene::replacement().stopping().late().run(&Answers {
         stop: Ok(Stop::Draining),
         ..Answers::default()
     });
@@ -534,7 +535,7 @@ fn a_draining_gateway_defers_the_stop_even_past_the_deadline() {
 #[test]
 fn a_deletion_retires_every_version_then_credentials_then_what_is_left() {
     let scene = Scene::replacement().deleting();
-    let run = scene.run(Answers::default());
+    let run = scene.run(&Answers::default());
     assert_eq!(
         run.steps,
         [
@@ -551,7 +552,7 @@ fn a_deletion_retires_every_version_then_credentials_then_what_is_left() {
     let mut active = scene;
     active.read.agent.as_mut().expect("the scene has an Agent").agent.status = AgentStatus::Active;
     assert!(matches!(
-        active.run(Answers::default()).transition(),
+        active.run(&Answers::default()).transition(),
         Transition::Fail {
             failure: Failure::InvalidAgentState,
             ..
@@ -561,7 +562,7 @@ fn a_deletion_retires_every_version_then_credentials_then_what_is_left() {
 
 #[test]
 fn a_namespace_becomes_ready_or_failed_with_its_work() {
-    let run = Scene::first().provisioning().run(Answers::default());
+    let run = Scene::first().provisioning().run(&Answers::default());
     assert_eq!(run.steps, ["Authorize", "EnsureNamespace", "Finish"]);
     let ready = |write: &Write| {
         matches!(
@@ -574,7 +575,7 @@ fn a_namespace_becomes_ready_or_failed_with_its_work() {
     };
     assert!(run.writes().any(ready));
 
-    let run = Scene::first().provisioning().run(Answers {
+    let run = Scene::first().provisioning().run(&Answers {
         namespace: Err(EffectError::Ownership),
         ..Answers::default()
     });
@@ -600,7 +601,7 @@ fn a_namespace_becomes_ready_or_failed_with_its_work() {
 
 #[test]
 fn settling_is_a_function_of_its_inputs() {
-    let run = Scene::first().run(Answers::default().prepared(|_| Err(fault())));
+    let run = Scene::first().run(&Answers::default().prepared(|_| Err(fault())));
     let policy = Policy::default();
     assert_eq!(
         settle(&run.outcome, &run.pass, &policy, 0.5),

@@ -20,6 +20,8 @@ use uuid::Uuid;
 
 /// What a pass finds.
 #[derive(Clone)]
+// Independent facts that a test turns one by one.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Scene {
     pub read: PassRead,
     pub target: Target,
@@ -375,7 +377,7 @@ impl Scene {
     }
 
     /// Runs the pass to its end.
-    pub fn run(&self, answers: Answers) -> Run {
+    pub fn run(&self, answers: &Answers) -> Run {
         let mut pass = self.pass();
         let mut steps = Vec::new();
         let mut rereads = 0;
@@ -384,7 +386,7 @@ impl Scene {
         loop {
             assert!(steps.len() < 50, "the pass does not end: {steps:?}");
             let step = pass.decide();
-            steps.push(self.name(&step));
+            steps.push(Self::name(&step));
             let event = match step {
                 Step::Finish(outcome) => {
                     return Run {
@@ -453,7 +455,7 @@ impl Scene {
     }
 
     /// A step's name, with the number of the version that it concerns.
-    fn name(&self, step: &Step) -> String {
+    fn name(step: &Step) -> String {
         let debug = format!("{step:?}");
         let name = debug.split(['(', ' ']).next().unwrap_or_default();
         match step {

@@ -395,11 +395,11 @@ fn a_database_of_a_newer_version_is_refused_and_left_alone() {
 
 #[test]
 fn what_is_no_database_is_refused_and_left_alone() {
-    for garbage in [&b"garbage\n"[..], &[0x5a; 20_000]] {
+    for garbage in [b"garbage\n".to_vec(), vec![0x5a; 20_000]] {
         let home = Home::new();
         fs::create_dir(home.data()).unwrap();
         fs::set_permissions(home.data(), Permissions::from_mode(0o700)).unwrap();
-        fs::write(home.data().join("occ.db"), garbage).unwrap();
+        fs::write(home.data().join("occ.db"), &garbage).unwrap();
         let message = refused(&home, &[]);
         assert!(message.contains("occ.db") && message.contains("backup"), "{message}");
         assert_eq!(fs::read(home.data().join("occ.db")).unwrap(), garbage);
