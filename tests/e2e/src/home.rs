@@ -128,6 +128,10 @@ impl Home {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
     /// The home itself.
     pub fn path(&self) -> &Path {
         self.dir.path()

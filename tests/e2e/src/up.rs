@@ -25,7 +25,10 @@ impl Up {
     /// # Panics
     /// When it ends instead.
     pub fn start<S: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = S>) -> Self {
-        let mut command = home.command(["up", "--output", "json", "--listen", "127.0.0.1:0"]);
+        let mut command = home.command(["up", "--output", "json"]);
+        if !home.has("OCC_LISTEN") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         command.args(arguments).stdout(Stdio::piped()).stderr(home.open_log());
         let mut child = command.spawn().expect("occ can be started");
         let mut stdout = child.stdout.take().expect("its output is piped");
