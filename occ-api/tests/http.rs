@@ -45,6 +45,8 @@ impl Served {
         tokio::spawn(occ_api::serve(listener, router, async {
             let _ = stopped.await;
         }));
+        // Whatever else is built beside this, its client wants a TLS provider even for plain HTTP.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         Self {
             world,

@@ -37,7 +37,7 @@ async fn the_first_line_says_that_it_is_a_double_and_ends_with_the_base_url() ->
     let (_server, line) = start(&["--reply", "from the command line"])?;
     assert!(line.contains("test double"), "{line}");
     let base_url = line.rsplit(' ').next().ok_or("the line has words")?;
-    let body = reqwest::Client::new()
+    let body = client()
         .post(format!("{base_url}/responses"))
         .json(&serde_json::json!({ "model": "m", "input": "hi" }))
         .send()
@@ -55,12 +55,7 @@ async fn the_expected_key_is_read_from_a_file() -> TestResult {
     let path = file.path().to_str().ok_or("a temporary path is text")?;
     let (_server, line) = start(&["--expect-key-file", path])?;
     let base_url = line.rsplit(' ').next().ok_or("the line has words")?;
-    let models = |key| {
-        reqwest::Client::new()
-            .get(format!("{base_url}/models"))
-            .bearer_auth(key)
-            .send()
-    };
+    let models = |key| client().get(format!("{base_url}/models")).bearer_auth(key).send();
     assert_eq!(models("canary-key").await?.status(), 200);
     assert_eq!(models("canary-key2").await?.status(), 401);
     Ok(())
@@ -102,4 +97,10 @@ fn it_ends_with_its_standard_input_or_a_signal_whichever_comes_first() -> TestRe
     assert!(server.0.wait()?.success());
     drop(open);
     Ok(())
+}
+
+/// A client. Whatever else is built beside this, it wants a TLS provider even for plain HTTP.
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }

@@ -1,7 +1,7 @@
 //! The model server, as a plain HTTP client sees it.
 
 use occ_test_support::model_server::{Authorization, Behaviour, Endpoint, ModelServer, ModelServerError, Reply};
-use reqwest::{Client, Response, StatusCode, header};
+use reqwest::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn request(stream: bool) -> Value {
 }
 
 async fn ask(server: &ModelServer, key: Option<&str>, stream: bool) -> reqwest::Result<Response> {
-    let post = Client::new()
+    let post = client()
         .post(format!("{}/responses", server.base_url()))
         .json(&request(stream));
     match key {
@@ -95,7 +95,9 @@ async fn without_stream_the_answer_is_one_document() -> TestResult {
 #[tokio::test]
 async fn the_models_are_listed() -> TestResult {
     let server = ModelServer::start(Behaviour::echo()).await?;
-    let body: Value = reqwest::get(format!("{}/models", server.base_url()))
+    let body: Value = client()
+        .get(format!("{}/models", server.base_url()))
+        .send()
         .await?
         .json()
         .await?;
@@ -207,7 +209,7 @@ async fn a_body_that_is_not_an_object_is_refused() -> TestResult {
     let server = ModelServer::start(Behaviour::echo()).await?;
     for body in ["", "{", "[]", "null"] {
         let url = format!("{}/responses", server.base_url());
-        let response = Client::new().post(url).body(body).send().await?;
+        let response = client().post(url).body(body).send().await?;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{body:?}");
     }
     Ok(())
@@ -231,7 +233,7 @@ async fn a_slow_turn_is_complete_in_the_end() -> TestResult {
 /// Asks in the background and returns once the server has read the request.
 async fn ask_and_be_read(server: &ModelServer) -> JoinHandle<reqwest::Result<Response>> {
     let before = server.requests().len();
-    let post = Client::new()
+    let post = client()
         .post(format!("{}/responses", server.base_url()))
         .json(&request(true));
     let asked = tokio::spawn(post.send());
@@ -301,4 +303,10 @@ async fn a_port_in_use_is_an_error_that_names_it() -> TestResult {
     };
     assert!(error.to_string().contains(&address.to_string()));
     Ok(())
+}
+
+/// A client. Whatever else is built beside this, it wants a TLS provider even for plain HTTP.
+fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }

@@ -62,6 +62,18 @@ impl ScriptedIam {
         std::mem::take(&mut lock(&self.asked))
     }
 
+    /// The decision as the test wants it.
+    fn scripted(&self, request: &AccessRequest, mut decision: Decision) -> Decision {
+        let wanted = (request.principal.clone(), request.action, request.resource.kind);
+        if lock(&self.denied).contains(&wanted) {
+            decision.allowed = false;
+        }
+        if self.impostor.load(Ordering::Relaxed) {
+            "iam-other".clone_into(&mut decision.driver_id);
+        }
+        decision
+    }
+
     fn live(&self) -> EffectResult<()> {
         if self.away.load(Ordering::Relaxed) {
             return Err(Fault::new("reach the policy", FaultKind::Unavailable).into());
@@ -88,14 +100,17 @@ impl IamDriver for ScriptedIam {
     async fn authorize(&self, cx: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
         self.live()?;
         lock(&self.asked).push(request.clone());
-        let mut decision = self.inner.authorize(cx, request).await?;
-        let wanted = (request.principal.clone(), request.action, request.resource.kind);
-        if lock(&self.denied).contains(&wanted) {
-            decision.allowed = false;
-        }
-        if self.impostor.load(Ordering::Relaxed) {
-            "iam-other".clone_into(&mut decision.driver_id);
-        }
-        Ok(decision)
+        let decision = self.inner.authorize(cx, request).await?;
+        Ok(self.scripted(request, decision))
+    }
+
+    async fn authorize_all(&self, cx: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
+        self.live()?;
+        lock(&self.asked).extend_from_slice(requests);
+        let decisions = self.inner.authorize_all(cx, requests).await?;
+        let scripted = requests.iter().zip(decisions);
+        Ok(scripted
+            .map(|(request, decision)| self.scripted(request, decision))
+            .collect())
     }
 }

@@ -13,7 +13,7 @@ pub use null_compute::{Call, NullCompute, Script};
 pub use outside_secrets::OutsideSecrets;
 pub use plain_harness::PlainHarness;
 pub use plain_sandbox::PlainSandbox;
-pub use recording_store::RecordingStore;
+pub use recording_store::{RecordingStore, Watch};
 pub use world::{World, WorldBuilder, document, drivers};
 
 use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};

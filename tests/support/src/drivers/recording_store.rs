@@ -35,12 +35,25 @@ enum Fate {
     IsRaced(Race),
 }
 
+/// Sees what happens in a store, while it happens.
+pub trait Watch: Send + Sync {
+    /// A method is called.
+    fn called(&self, _method: &'static str) {}
+
+    /// Work was claimed.
+    fn claimed(&self, _claims: &[Claim]) {}
+
+    /// A change was committed.
+    fn committed(&self, _change: &Change) {}
+}
+
 /// Passes everything on; see the module.
 pub struct RecordingStore {
     inner: Arc<dyn Store>,
     fates: Mutex<VecDeque<Fate>>,
     audit: Mutex<Vec<AuditEvent>>,
     work: Mutex<Vec<NewWork>>,
+    watch: Mutex<Option<Arc<dyn Watch>>>,
 }
 
 impl RecordingStore {
@@ -51,6 +64,19 @@ impl RecordingStore {
             fates: Mutex::default(),
             audit: Mutex::default(),
             work: Mutex::default(),
+            watch: Mutex::default(),
+        }
+    }
+
+    /// From now on this one sees what happens, and no earlier one.
+    pub fn watch(&self, watch: Arc<dyn Watch>) {
+        *lock(&self.watch) = Some(watch);
+    }
+
+    fn seen(&self, see: impl FnOnce(&dyn Watch)) {
+        let watch = lock(&self.watch).clone();
+        if let Some(watch) = watch {
+            see(&*watch);
         }
     }
 
@@ -87,6 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[async_trait]
 impl StateReader for RecordingStore {
     async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<StateEntry>> {
+        self.seen(|watch| watch.called("read"));
         StateReader::read(&*self.inner, driver, key).await
     }
 }
@@ -94,6 +121,7 @@ impl StateReader for RecordingStore {
 #[async_trait]
 impl PolicyReader for RecordingStore {
     async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
+        self.seen(|watch| watch.called("grants"));
         self.inner.grants(principal).await
     }
 }
@@ -103,10 +131,19 @@ macro_rules! passed_on {
         #[async_trait]
         impl Store for RecordingStore {
             $(async fn $name(&self $(, $arg: $ty)*) -> $out {
+                self.seen(|watch| watch.called(stringify!($name)));
                 self.inner.$name($($arg),*).await
             })*
 
+            async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
+                self.seen(|watch| watch.called("claim"));
+                let claims = self.inner.claim(limit, lease).await?;
+                self.seen(|watch| watch.claimed(&claims));
+                Ok(claims)
+            }
+
             async fn commit(&self, change: Change) -> Result<(), CommitError> {
+                self.seen(|watch| watch.called("commit"));
                 let fate = lock(&self.fates).pop_front();
                 match fate {
                     Some(Fate::Fails(error)) => return Err(error),
@@ -117,8 +154,10 @@ macro_rules! passed_on {
                     }
                     None => {}
                 }
-                let Change { audit, writes, .. } = change.clone();
+                let committed = change.clone();
                 self.inner.commit(change).await?;
+                self.seen(|watch| watch.committed(&committed));
+                let Change { audit, writes, .. } = committed;
                 lock(&self.audit).extend(audit);
                 lock(&self.work).extend(writes.into_iter().filter_map(|write| match write {
                     Write::Enqueue(work) | Write::Requeue(work) => Some(work),
@@ -155,7 +194,6 @@ passed_on! {
     fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
     fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
     fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
-    fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>>;
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;

@@ -1,0 +1,40 @@
+//! Why nothing was measured.
+
+use std::path::PathBuf;
+
+use occ_core::{admission::Refusal, store::sqlite::OpenError};
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No directory of its own could be made for the database file.
+    #[error("no directory can be made in {}: name another one with --directory", path.display())]
+    Directory {
+        /// Where it was tried.
+        path: PathBuf,
+    },
+    /// The database could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The floor could not be measured.
+    #[error("the database refused the plain commits that are measured as the floor")]
+    Floor,
+    /// The control plane refused something that it should admit.
+    #[error("the control plane refused an operation: {0}")]
+    Refused(#[from] Refusal),
+    /// A deployment ended otherwise than with success.
+    #[error("{failed} deployments failed; their numbers would mean nothing")]
+    Failed {
+        /// How many.
+        failed: u64,
+    },
+    /// The work did not end.
+    #[error("the worker did not end its work in time")]
+    Stuck,
+    /// The numbers could not be written.
+    #[error("the numbers cannot be written to {}", path.display())]
+    Unwritable {
+        /// Where.
+        path: PathBuf,
+    },
+}

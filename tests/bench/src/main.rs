@@ -1,0 +1,51 @@
+//! `occ-bench`: measures, prints a table, and writes the same numbers as JSON.
+
+use std::{fs, path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use occ_bench::{Error, Sizes, StoreKind, run};
+
+/// How fast the control plane admits and deploys with a Compute that runs nothing, beside what the disk allows.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Few samples: enough to see that everything runs.
+    #[arg(long)]
+    quick: bool,
+    /// Also write the numbers into this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where the database file lies while it is measured; the system's directory for temporary files when not said.
+    #[arg(long, value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
+    /// Measure this store alone.
+    #[arg(long, value_name = "STORE")]
+    store: Option<StoreKind>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match measure(Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("occ-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure(arguments: Arguments) -> Result<(), Error> {
+    let sizes = if arguments.quick { Sizes::QUICK } else { Sizes::FULL };
+    let stores = match arguments.store {
+        Some(store) => vec![store],
+        None => StoreKind::ALL.to_vec(),
+    };
+    let directory = arguments.directory.unwrap_or_else(std::env::temp_dir);
+    let report = run(&sizes, &stores, &directory).await?;
+    print!("{report}");
+    if let Some(path) = arguments.json {
+        let written = serde_json::to_vec_pretty(&report).map_err(|_| Error::Unwritable { path: path.clone() })?;
+        fs::write(&path, written).map_err(|_| Error::Unwritable { path })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The numbers.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// Everything that one run measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Of this form; grows when a reader must change.
+    pub version: u32,
+    /// Whether it was the quick run, whose numbers mean little.
+    pub quick: bool,
+    /// Whether the program was built with optimisation.
+    pub optimised: bool,
+    /// Processors that the run could use.
+    pub processors: usize,
+    /// One for each store.
+    pub stores: Vec<StoreReport>,
+}
+
+/// A store to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// SQLite in a file, with a write-ahead log and `synchronous = FULL`: the embedded default.
+    SqliteFile,
+    /// SQLite in memory: what is left when no disk is waited for.
+    SqliteMemory,
+}
+
+impl StoreKind {
+    /// Every one.
+    pub const ALL: [Self; 2] = [Self::SqliteFile, Self::SqliteMemory];
+
+    /// Its name in tables.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SqliteFile => "SQLite file",
+            Self::SqliteMemory => "SQLite memory",
+        }
+    }
+}
+
+/// What was measured on one store.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreReport {
+    /// Which.
+    pub store: StoreKind,
+    /// What the disk allows.
+    pub floor: Floor,
+    /// Admissions by one caller, then by several.
+    pub admissions: Vec<Admissions>,
+    /// Deployments at full speed.
+    pub deployments: Deployments,
+    /// From the 202 to the claim, on an idle worker.
+    pub claim_latency: ClaimLatency,
+    /// What an idle worker asks.
+    pub idle: Idle,
+    /// Time per deployment as deployments add up.
+    pub growth: Growth,
+}
+
+/// The physical floor: transactions of one inserted row each, in a database of the same kind in the same place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Floor {
+    /// Before the rest was measured.
+    pub commits_per_second_before: f64,
+    /// After the rest was measured: a machine that is busy with something else shows here.
+    pub commits_per_second_after: f64,
+}
+
+/// Transactions by the method of the store that makes them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transactions {
+    /// Write transactions per operation.
+    pub writes_each: f64,
+    /// Reads per operation.
+    pub reads_each: f64,
+    /// How often each method was called, in all.
+    pub calls: BTreeMap<&'static str, u64>,
+}
+
+/// Deployments that were admitted and not yet driven.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Admissions {
+    /// Callers at once.
+    pub callers: usize,
+    /// Admissions in all.
+    pub count: usize,
+    /// Admissions a second, of all callers together.
+    pub per_second: f64,
+    /// What each cost.
+    pub transactions: Transactions,
+}
+
+/// Deployments from the first admission to the last success.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployments {
+    /// Lanes that the worker drives at once.
+    pub lanes: usize,
+    /// Deployments in all.
+    pub count: usize,
+    /// Deployments a second.
+    pub per_second: f64,
+    /// What each cost, its admission among it.
+    pub transactions: Transactions,
+}
+
+/// Milliseconds from the moment at which the caller had its 202 to the moment at which the worker had the claim.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimLatency {
+    /// Deployments.
+    pub samples: usize,
+    /// Half are not slower.
+    pub p50_ms: f64,
+    /// Of a hundred, 99 are not slower.
+    pub p99_ms: f64,
+    /// The slowest.
+    pub max_ms: f64,
+}
+
+/// What a worker without work asks its store.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Idle {
+    /// How long it was watched.
+    pub seconds: f64,
+    /// What it asked.
+    pub queries: u64,
+    /// The same a second.
+    pub queries_per_second: f64,
+    /// By method.
+    pub calls: BTreeMap<&'static str, u64>,
+}
+
+/// Deployments of many Agents one after the other, in equal buckets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Growth {
+    /// Agents.
+    pub agents: usize,
+    /// Deployments in one bucket.
+    pub bucket: usize,
+    /// Milliseconds per deployment, bucket by bucket.
+    pub ms_each: Vec<f64>,
+    /// Write transactions per deployment, bucket by bucket: these do not depend on the machine.
+    pub writes_each: Vec<f64>,
+    /// Reads per deployment, bucket by bucket.
+    pub reads_each: Vec<f64>,
+}
