@@ -240,9 +240,10 @@ impl Home {
 
     /// Every process of this home but its control planes and its clients: what a workload runs.
     pub fn workload(&self) -> Vec<Process> {
-        let occ = binary("occ");
+        // By its arguments: the program of a process shows another path once a build has replaced it.
+        let occ = binary("occ").display().to_string();
         let mut all = self.processes();
-        all.retain(|process| process.program != occ);
+        all.retain(|process| !process.is_called(&[&occ]));
         all
     }
 
