@@ -5,6 +5,7 @@ use std::{fs, net::TcpListener, process::Stdio, thread, time::Duration};
 use occ_e2e::{Home, Model, Ran, Up, document, eventually, id};
 use occ_test_support::model_server::Behaviour;
 use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, SqliteConnection};
 
 const KEY: &str = "sk-agent-tests-0123456789";
 const ABSENT: &str = "agt_00000000-0000-4000-8000-000000000000";
@@ -423,6 +424,33 @@ fn a_running_agent_is_talked_to_looked_at_and_ended() {
     assert_eq!(home.occ(["agent", "delete", "one", "--wait"]).code, Some(0));
     refused(&home, "NOT_FOUND", &["agent", "show", &draft.agent]);
     up.stop();
+    // Its deletion is on record, and nothing else of it.
+    assert_eq!(naming(&home, &draft.agent), ["audit", "work"]);
+    assert!(naming(&home, &draft.configuration).contains(&"configurations".to_owned()));
+}
+
+/// The tables of a stopped control plane's database in which a row names this id.
+fn naming(home: &Home, id: &str) -> Vec<String> {
+    let address = format!("sqlite://{}", home.data().join("occ.db").display());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut db = SqliteConnection::connect(&address).await.unwrap();
+        let columns =
+            "SELECT t.name, group_concat('instr(CAST(\"' || c.name || '\" AS TEXT), ?1) > 0', ' OR ') AS named
+            FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' GROUP BY t.name ORDER BY t.name";
+        let tables = sqlx::query(columns).fetch_all(&mut db).await.unwrap();
+        let mut found = Vec::new();
+        for table in tables {
+            let (name, named): (String, String) = (table.get(0), table.get(1));
+            let count = format!("SELECT count(*) FROM \"{name}\" WHERE {named}");
+            let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(id);
+            let count: i64 = count.fetch_one(&mut db).await.unwrap();
+            if count > 0 {
+                found.push(name);
+            }
+        }
+        found
+    })
 }
 
 #[test]
