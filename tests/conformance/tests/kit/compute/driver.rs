@@ -27,6 +27,7 @@ pub struct ModelCompute {
     pub flaw: Flaw,
     pub place: Arc<Place>,
     pub instance: u64,
+    exclusive: bool,
     identity: DriverIdentity,
     hooks: Mutex<Vec<Arc<dyn LifecycleHooks>>>,
     /// What a driver that keeps too much to itself keeps.
@@ -48,6 +49,7 @@ impl ModelCompute {
             flaw,
             place,
             instance,
+            exclusive: false,
             identity: DriverIdentity {
                 kind: DriverKind::Compute,
                 id,
@@ -58,6 +60,12 @@ impl ModelCompute {
             route: Mutex::default(),
             asked: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it wants every predecessor stopped.
+    pub fn exclusive(mut self, exclusive: bool) -> Self {
+        self.exclusive = exclusive;
+        self
     }
 
     pub fn is(&self, flaw: Flaw) -> bool {
@@ -275,6 +283,10 @@ impl ComputeDriver for ModelCompute {
             state.scrap.push("state".to_owned());
         }
         Ok(Stop::Stopped)
+    }
+
+    fn requires_stopped_predecessors(&self, _: &RevisionRef) -> bool {
+        self.exclusive
     }
 
     fn runtime_credentials(&self) -> Option<&dyn RuntimeCredentials> {

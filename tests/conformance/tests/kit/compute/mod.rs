@@ -81,6 +81,22 @@ fn a_compute_that_keeps_its_contract_keeps_every_rule() {
 }
 
 #[test]
+fn a_compute_with_exclusive_replacement_keeps_every_rule_that_concerns_it() {
+    let (mine, skipped): (Vec<_>, Vec<_>) = suite(Model::exclusive)
+        .into_iter()
+        .partition(|case| case.skipped_because().is_none());
+    super::keeps_every_rule(mine);
+    let names: Vec<_> = skipped.iter().map(|case| case.name().rsplit("::").next()).collect();
+    assert_eq!(
+        names,
+        [
+            Some("the_predecessor_serves_until_the_activation"),
+            Some("a_refused_candidate_leaves_its_predecessor_alone"),
+        ]
+    );
+}
+
+#[test]
 fn every_rule_for_computes_has_teeth() {
     use Flaw::*;
     let table = [

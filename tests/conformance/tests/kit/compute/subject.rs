@@ -14,6 +14,7 @@ use super::{Flaw, driver::ModelCompute, place::Place};
 
 pub struct Model {
     flaw: Flaw,
+    exclusive: bool,
     place: Arc<Place>,
 }
 
@@ -21,7 +22,16 @@ impl Model {
     pub fn with(flaw: Flaw) -> Self {
         Self {
             flaw,
+            exclusive: false,
             place: Arc::default(),
+        }
+    }
+
+    /// One that wants every predecessor stopped.
+    pub fn exclusive() -> Self {
+        Self {
+            exclusive: true,
+            ..Self::with(Flaw::None)
         }
     }
 }
@@ -34,7 +44,8 @@ impl Subject for Model {
             state.instances += 1;
             state.instances
         };
-        Arc::new(ModelCompute::new(self.flaw, Arc::clone(&self.place), instance))
+        let driver = ModelCompute::new(self.flaw, Arc::clone(&self.place), instance);
+        Arc::new(driver.exclusive(self.exclusive))
     }
 
     async fn get(&self, endpoint: &GatewayEndpoint, path: &str) -> Option<Vec<u8>> {
