@@ -65,6 +65,7 @@ impl Ran {
 #[derive(Debug)]
 pub struct Home {
     dir: TempDir,
+    program: PathBuf,
     variables: BTreeMap<String, String>,
     /// All that commands printed, for whoever looks for secrets in it.
     transcript: Mutex<String>,
@@ -111,6 +112,7 @@ impl Home {
         let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
         Self {
             dir,
+            program: binary("occ"),
             variables,
             transcript: Mutex::default(),
         }
@@ -120,6 +122,13 @@ impl Home {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.set(name, value);
+        self
+    }
+
+    /// The same with another installation's binary as its `occ`.
+    #[must_use]
+    pub fn running(mut self, program: PathBuf) -> Self {
+        self.program = program;
         self
     }
 
@@ -154,7 +163,7 @@ impl Home {
 
     /// `occ` with this home's environment, and no other.
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(binary("occ"));
+        let mut command = Command::new(&self.program);
         command
             .args(arguments)
             .env_clear()
@@ -241,7 +250,7 @@ impl Home {
     /// Every process of this home but its control planes and its clients: what a workload runs.
     pub fn workload(&self) -> Vec<Process> {
         // By its arguments: the program of a process shows another path once a build has replaced it.
-        let occ = binary("occ").display().to_string();
+        let occ = self.program.display().to_string();
         let mut all = self.processes();
         all.retain(|process| !process.is_called(&[&occ]));
         all
