@@ -9,6 +9,8 @@
 mod change;
 mod record;
 #[cfg(feature = "sqlite")]
+mod row;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 pub use change::{Change, CommitError, Expect, Taken, Write};

@@ -6,9 +6,12 @@ use futures_util::TryStreamExt as _;
 use sqlx::{Row as _, SqliteConnection};
 use uuid::Uuid;
 
-use super::{column::Columns, connection::Connections, fault::Fault, now, read, work_row::WorkRow};
+use super::{connection::Connections, fault::Fault, now, read};
 use crate::{
-    store::StoreResult,
+    store::{
+        StoreResult,
+        row::{Columns, work::WorkRow},
+    },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease},
 };
@@ -114,7 +117,7 @@ async fn due(
     while due.len() < limit
         && let Some(row) = rows.try_next().await?
     {
-        match WorkRow::readable(&row)? {
+        match WorkRow::readable(&row) {
             Some(work) if lanes.insert(work.target.lane()) => due.push(work),
             Some(_) => {}
             None => spoilt.push(row.try_get("key")?),

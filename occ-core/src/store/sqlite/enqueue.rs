@@ -2,9 +2,9 @@
 
 use sqlx::SqliteConnection;
 
-use super::{expect, fault::Refused, work_row::TargetColumns};
+use super::{expect, fault::Refused};
 use crate::{
-    store::Expect,
+    store::{Expect, row::work::TargetColumns},
     time::Timestamp,
     work::{NewWork, Target},
 };

@@ -3,12 +3,15 @@
 use sqlx::SqliteConnection;
 
 use super::{
-    column::{Columns, number, word},
+    column::{number, word},
     fault::Fault,
     read::{self, agents_of_secret},
     version,
 };
-use crate::{store::Expect, time::Timestamp};
+use crate::{
+    store::{Expect, row::Columns},
+    time::Timestamp,
+};
 
 async fn versioned(db: &mut SqliteConnection, query: &'static str, id: String, value: i64) -> Result<bool, Fault> {
     Ok(sqlx::query_scalar(query).bind(id).bind(value).fetch_one(db).await?)

@@ -1,6 +1,6 @@
 //! What a database error means. Its text stays here: it may quote what was written.
 
-use crate::store::{CommitError, Expect, StoreError, Taken};
+use crate::store::{CommitError, Expect, StoreError, Taken, row::Corrupt};
 
 /// Why a statement failed.
 #[derive(Debug)]
@@ -11,6 +11,12 @@ pub(super) enum Fault {
     Corrupt(&'static str),
     /// The store was closed.
     Closed,
+}
+
+impl From<Corrupt> for Fault {
+    fn from(Corrupt(what): Corrupt) -> Self {
+        Self::Corrupt(what)
+    }
 }
 
 impl From<sqlx::Error> for Fault {

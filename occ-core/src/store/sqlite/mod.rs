@@ -22,7 +22,6 @@ mod selected;
 mod settle;
 mod status;
 mod version;
-mod work_row;
 mod write;
 
 use std::{path::Path, sync::Arc, time::Duration};

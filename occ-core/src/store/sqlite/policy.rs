@@ -1,15 +1,18 @@
 //! What IAM reads, drivers' records, service keys.
 
 use async_trait::async_trait;
-use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+use sqlx::{Row as _, SqliteConnection};
 
-use super::{SqliteStore, column::Columns, fault::Fault, now};
+use super::{SqliteStore, fault::Fault, now, read::collected};
 use crate::{
-    driver::{self, EffectResult, FaultKind, Identity, IdentityKind, StateEntry, StateReader},
-    iam::{AccessBinding, ExactResource, Grants, PolicyReader, Restriction, Role, Subject},
+    driver::{self, EffectResult, FaultKind, Identity, StateEntry, StateReader},
+    iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
-    store::{NewServiceKey, ServiceKeyRow},
+    store::{
+        ServiceKeyRow,
+        row::{Columns, policy},
+    },
 };
 
 pub(super) async fn service_key(db: &mut SqliteConnection, id: ServiceKeyId) -> Result<Option<ServiceKeyRow>, Fault> {
@@ -19,95 +22,14 @@ pub(super) async fn service_key(db: &mut SqliteConnection, id: ServiceKeyId) -> 
         ", 0) AS expired
         FROM service_keys WHERE id = ?"
     );
-    let Some(row) = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await? else {
-        return Ok(None);
-    };
-    let row = Columns {
-        row: &row,
-        of: "service key",
-    };
-    let expires_at: Option<i64> = row.optional_number("expires_at")?;
-    let key = NewServiceKey {
-        id: row.parsed("id")?,
-        principal: row.parsed("principal_id")?,
-        name: row.text("name")?,
-        secret_hash: row.text("secret_hash")?,
-        namespace_id: row.optional_parsed("namespace_id")?,
-        expires_at: expires_at.map(crate::time::Timestamp::from_millis),
-    };
-    Ok(Some(ServiceKeyRow {
-        key,
-        expired: row.flag("expired")?,
-    }))
-}
-
-fn identity(row: &SqliteRow) -> Result<Identity, Fault> {
-    let row = Columns { row, of: "principal" };
-    let kind: IdentityKind = row.word("kind")?;
-    let id = row.parsed("id")?;
-    Ok(Identity {
-        id,
-        kind,
-        namespace_id: row.optional_parsed("namespace_id")?,
-        agent_id: row.optional_parsed("agent_id")?,
-    })
-}
-
-fn binding(row: &SqliteRow) -> Result<AccessBinding, Fault> {
-    let row = Columns {
-        row,
-        of: "access binding",
-    };
-    let subject = match row.text("subject_kind")?.as_str() {
-        "identity" => Subject::Identity(row.parsed("subject_id")?),
-        "group" => Subject::Group(row.text("subject_id")?),
-        _ => return Err(row.corrupt()),
-    };
-    let resource = match row.optional_text("resource_id")? {
-        Some(id) => Some(ExactResource {
-            kind: row.word("resource_kind")?,
-            id,
-        }),
-        None => None,
-    };
-    Ok(AccessBinding {
-        id: row.text("id")?,
-        namespace_id: row.optional_parsed("namespace_id")?,
-        subject,
-        role_id: row.text("role_id")?,
-        resource,
-    })
-}
-
-fn role(row: &SqliteRow) -> Result<Role, Fault> {
-    let row = Columns { row, of: "Role" };
-    Ok(Role {
-        id: row.text("id")?,
-        namespace_id: row.optional_parsed("namespace_id")?,
-        permissions: row.json("permissions")?,
-    })
-}
-
-fn restriction(row: &SqliteRow) -> Result<Restriction, Fault> {
-    let row = Columns { row, of: "restriction" };
-    Ok(Restriction {
-        id: row.text("id")?,
-        namespace_id: row.optional_parsed("namespace_id")?,
-        action: row.word("action")?,
-        kind: row.word("kind")?,
-        resource_id: row.optional_text("resource_id")?,
-    })
+    let row = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await?;
+    Ok(row.as_ref().map(policy::service_key).transpose()?)
 }
 
 pub(super) async fn roles(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<Role>, Fault> {
     let query = "SELECT * FROM roles WHERE namespace_id = ? ORDER BY id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(role)
-        .collect()
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, policy::role)
 }
 
 pub(super) async fn access_bindings(
@@ -115,13 +37,8 @@ pub(super) async fn access_bindings(
     namespace: NamespaceId,
 ) -> Result<Vec<AccessBinding>, Fault> {
     let query = "SELECT * FROM access_bindings WHERE namespace_id = ? ORDER BY id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(binding)
-        .collect()
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, policy::binding)
 }
 
 pub(super) async fn service_principals(
@@ -129,13 +46,8 @@ pub(super) async fn service_principals(
     namespace: NamespaceId,
 ) -> Result<Vec<Identity>, Fault> {
     let query = "SELECT id, kind, namespace_id, agent_id FROM principals WHERE namespace_id = ? ORDER BY id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(identity)
-        .collect()
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, policy::identity)
 }
 
 async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Grants, Fault> {
@@ -149,7 +61,7 @@ async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Gr
         OR (subject_kind = 'group' AND subject_id IN (SELECT group_id FROM memberships WHERE principal_id = ?1))
         ORDER BY id";
     let rows = sqlx::query(query).bind(id).fetch_all(&mut *db).await?;
-    let bindings: Vec<_> = rows.iter().map(binding).collect::<Result<_, _>>()?;
+    let bindings = collected(&rows, policy::binding)?;
     let query = "SELECT * FROM roles WHERE id IN (
             SELECT role_id FROM access_bindings WHERE (subject_kind = 'identity' AND subject_id = ?1)
             OR (subject_kind = 'group' AND subject_id IN (SELECT group_id FROM memberships WHERE principal_id = ?1))
@@ -159,11 +71,11 @@ async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Gr
         .fetch_all(&mut *db)
         .await?;
     Ok(Grants {
-        identity: found.as_ref().map(identity).transpose()?,
+        identity: found.as_ref().map(policy::identity).transpose()?,
         groups,
         bindings,
-        roles: roles.iter().map(role).collect::<Result<_, _>>()?,
-        restrictions: restrictions.iter().map(restriction).collect::<Result<_, _>>()?,
+        roles: collected(&roles, policy::role)?,
+        restrictions: collected(&restrictions, policy::restriction)?,
     })
 }
 

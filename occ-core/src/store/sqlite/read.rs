@@ -2,13 +2,24 @@
 
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
-use super::{column::Columns, fault::Fault, now};
+use super::{fault::Fault, now};
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
-    resource::{Agent, Installation, Namespace, NamespaceStatus, Secret},
-    store::{AgentRow, ConfigurationRow, Consumers, NamespaceRow},
+    resource::{Installation, Secret},
+    store::{
+        AgentRow, ConfigurationRow, Consumers, NamespaceRow,
+        row::{Columns, Corrupt, resource},
+    },
     time::Timestamp,
 };
+
+/// Every row, decoded.
+pub(super) fn collected<T>(
+    rows: &[SqliteRow],
+    decode: impl Fn(&SqliteRow) -> Result<T, Corrupt>,
+) -> Result<Vec<T>, Fault> {
+    Ok(rows.iter().map(decode).collect::<Result<_, _>>()?)
+}
 
 pub(super) async fn now(db: &mut SqliteConnection) -> Result<Timestamp, Fault> {
     let row = sqlx::query(concat!("SELECT ", now!())).fetch_one(db).await?;
@@ -19,51 +30,19 @@ pub(super) async fn installation(db: &mut SqliteConnection) -> Result<Option<Ins
     let row = sqlx::query("SELECT id, name, created_at FROM installation")
         .fetch_optional(db)
         .await?;
-    row.map(|row| {
-        let row = Columns {
-            row: &row,
-            of: "Installation",
-        };
-        Ok(Installation {
-            id: row.parsed("id")?,
-            name: row.parsed("name")?,
-            created_at: row.moment("created_at")?,
-        })
-    })
-    .transpose()
-}
-
-fn namespace_row(row: &SqliteRow) -> Result<NamespaceRow, Fault> {
-    let row = Columns { row, of: "Namespace" };
-    let status: NamespaceStatus = row.word("status")?;
-    let namespace = Namespace {
-        id: row.parsed("id")?,
-        name: row.parsed("name")?,
-        existing_namespace: row.optional_text("existing_namespace")?,
-        status,
-        created_at: row.moment("created_at")?,
-    };
-    Ok(NamespaceRow {
-        namespace,
-        version: row.number("version")?,
-        deletion_actor: row.optional_parsed("deletion_actor")?,
-    })
+    Ok(row.as_ref().map(resource::installation).transpose()?)
 }
 
 pub(super) async fn namespace(db: &mut SqliteConnection, id: NamespaceId) -> Result<Option<NamespaceRow>, Fault> {
     let query = "SELECT * FROM namespaces WHERE id = ? AND status <> 'deleted'";
     let row = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await?;
-    row.as_ref().map(namespace_row).transpose()
+    Ok(row.as_ref().map(resource::namespace).transpose()?)
 }
 
 pub(super) async fn namespaces(db: &mut SqliteConnection) -> Result<Vec<NamespaceRow>, Fault> {
     let query = "SELECT * FROM namespaces WHERE status <> 'deleted' ORDER BY created_at, id";
-    sqlx::query(query)
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(namespace_row)
-        .collect()
+    let rows = sqlx::query(query).fetch_all(db).await?;
+    collected(&rows, resource::namespace)
 }
 
 pub(super) async fn namespace_contents(
@@ -80,32 +59,7 @@ pub(super) async fn namespace_contents(
         .bind(i64::from(limit))
         .fetch_all(db)
         .await?;
-    rows.iter()
-        .map(|row| {
-            let row = Columns { row, of: "resource" };
-            let kind = match row.text("kind")?.as_str() {
-                "agent" => "agent",
-                "configuration" => "configuration",
-                _ => "secret",
-            };
-            Ok((kind, row.text("id")?))
-        })
-        .collect()
-}
-
-fn configuration_row(row: &SqliteRow) -> Result<ConfigurationRow, Fault> {
-    let row = Columns {
-        row,
-        of: "Configuration",
-    };
-    Ok(ConfigurationRow {
-        id: row.parsed("id")?,
-        namespace_id: row.parsed("namespace_id")?,
-        kind: row.word("kind")?,
-        generation: row.number("generation")?,
-        secret_bindings: row.json("secret_bindings")?,
-        created_at: row.moment("created_at")?,
-    })
+    collected(&rows, resource::content)
 }
 
 pub(super) async fn configuration(
@@ -119,7 +73,7 @@ pub(super) async fn configuration(
         .bind(namespace.to_string())
         .fetch_optional(db)
         .await?;
-    row.as_ref().map(configuration_row).transpose()
+    Ok(row.as_ref().map(resource::configuration).transpose()?)
 }
 
 pub(super) async fn configurations(
@@ -127,26 +81,8 @@ pub(super) async fn configurations(
     namespace: NamespaceId,
 ) -> Result<Vec<ConfigurationRow>, Fault> {
     let query = "SELECT * FROM configurations WHERE namespace_id = ? ORDER BY created_at, id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(configuration_row)
-        .collect()
-}
-
-pub(super) fn secret_row(row: &SqliteRow) -> Result<Secret, Fault> {
-    let row = Columns { row, of: "Secret" };
-    Ok(Secret {
-        id: row.parsed("id")?,
-        namespace_id: row.parsed("namespace_id")?,
-        name: row.parsed("name")?,
-        driver_id: row.text("driver_id")?,
-        backend_ref: row.json("backend_ref")?,
-        version: row.number("version")?,
-        created_at: row.moment("created_at")?,
-    })
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, resource::configuration)
 }
 
 pub(super) async fn secret(
@@ -160,18 +96,13 @@ pub(super) async fn secret(
         .bind(namespace.to_string())
         .fetch_optional(db)
         .await?;
-    row.as_ref().map(secret_row).transpose()
+    Ok(row.as_ref().map(resource::secret).transpose()?)
 }
 
 pub(super) async fn secrets(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<Secret>, Fault> {
     let query = "SELECT * FROM secrets WHERE namespace_id = ? ORDER BY created_at, id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(secret_row)
-        .collect()
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, resource::secret)
 }
 
 /// Agents whose draft, or whose selected or pending version, names the Secret `?1`. Looks at no finished version.
@@ -214,20 +145,11 @@ pub(super) async fn secret_consumers(
         .fetch_all(db)
         .await?;
     Ok(Consumers {
-        agents: agents
-            .iter()
-            .map(|row| Columns { row, of: "Agent" }.parsed("id"))
-            .collect::<Result<_, _>>()?,
-        configurations: configurations
-            .iter()
-            .map(|row| {
-                Columns {
-                    row,
-                    of: "Configuration",
-                }
-                .parsed("id")
-            })
-            .collect::<Result<_, _>>()?,
+        agents: collected(&agents, |row| Columns { row, of: "Agent" }.parsed("id"))?,
+        configurations: collected(&configurations, |row| {
+            let of = "Configuration";
+            Columns { row, of }.parsed("id")
+        })?,
     })
 }
 
@@ -242,31 +164,7 @@ pub(super) async fn configuration_consumers(
         .bind(namespace.to_string())
         .fetch_all(db)
         .await?;
-    rows.iter()
-        .map(|row| Columns { row, of: "Agent" }.parsed("id"))
-        .collect()
-}
-
-fn agent_row(row: &SqliteRow) -> Result<AgentRow, Fault> {
-    let row = Columns { row, of: "Agent" };
-    let agent = Agent {
-        id: row.parsed("id")?,
-        namespace_id: row.parsed("namespace_id")?,
-        name: row.parsed("name")?,
-        service_principal_id: row.parsed("service_principal_id")?,
-        configuration_id: row.parsed("configuration_id")?,
-        backend_id: row.optional_parsed("backend_id")?,
-        harness_auth: row.optional_json("harness_auth")?,
-        execution_mode: row.word("execution_mode")?,
-        desired_runtime_state: row.word("desired")?,
-        active_revision_id: row.optional_parsed("active_revision_id")?,
-        status: row.word("status")?,
-        created_at: row.moment("created_at")?,
-    };
-    Ok(AgentRow {
-        agent,
-        version: row.number("version")?,
-    })
+    collected(&rows, |row| Columns { row, of: "Agent" }.parsed("id"))
 }
 
 pub(super) async fn agent(
@@ -280,16 +178,11 @@ pub(super) async fn agent(
         .bind(namespace.to_string())
         .fetch_optional(db)
         .await?;
-    row.as_ref().map(agent_row).transpose()
+    Ok(row.as_ref().map(resource::agent).transpose()?)
 }
 
 pub(super) async fn agents(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<AgentRow>, Fault> {
     let query = "SELECT * FROM agents WHERE namespace_id = ? ORDER BY created_at, id";
-    sqlx::query(query)
-        .bind(namespace.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(agent_row)
-        .collect()
+    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    collected(&rows, resource::agent)
 }

@@ -1,28 +1,28 @@
 //! Claims whose worker was lost, and work that has no attempt left (spec/engine 4).
 
-use std::time::Duration;
-
 use sqlx::{Row as _, SqliteConnection};
 
 use super::{
     connection::Connections,
     enqueue,
     fault::{Fault, Refused},
-    now, read,
-    settle::{self, Waiting, refused_before},
-    work_row::WorkRow,
+    now, read, settle,
 };
 use crate::{
     reason::Failure,
-    store::{StoreError, StoreResult},
+    store::{
+        StoreError, StoreResult,
+        row::{
+            settlement::{self, Follows, Settlement},
+            work::WorkRow,
+        },
+    },
     time::Timestamp,
-    work::{FailureData, LastAttempt, Lease, Lost, NewWork, Target},
+    work::Lease,
 };
 
 /// How many one recovery handles. The rest waits for the next, so that no transaction grows long.
 const BATCH: i64 = 100;
-/// How long after an exhausted pass over the selected version the next begins.
-const MAINTENANCE_PAUSE: Duration = Duration::from_mins(5);
 
 /// Whether there is anything to recover.
 pub(super) const IS_DUE: &str = concat!(
@@ -72,88 +72,40 @@ async fn all(db: &mut SqliteConnection, lease: Lease) -> Result<usize, Refused> 
     let mut count = 0;
     let query = sqlx::query(LAPSED).bind(now.as_millis()).bind(BATCH);
     for row in &query.fetch_all(&mut *db).await? {
-        if let Some(work) = WorkRow::readable(row)? {
-            lapsed(db, now, lease, &work, row.try_get("published")?).await?;
+        if let Some(work) = WorkRow::readable(row) {
+            let lapsed = settlement::lapsed(&work, row.try_get("published")?, lease, rand::random(), now)?;
+            write(db, now, &work, lapsed).await?;
             count += 1;
         }
     }
     let query = sqlx::query(SPENT).bind(i64::from(lease.max_attempts)).bind(BATCH);
     for row in &query.fetch_all(&mut *db).await? {
-        if let Some(work) = WorkRow::readable(row)? {
-            end(db, now, &work, row.try_get("published")?, Failure::MaxAttemptsExhausted).await?;
+        if let Some(work) = WorkRow::readable(row) {
+            let spent = settlement::abandoned(&work, row.try_get("published")?, Failure::MaxAttemptsExhausted)?;
+            write(db, now, &work, spent).await?;
             count += 1;
         }
     }
     Ok(count)
 }
 
-async fn lapsed(
-    db: &mut SqliteConnection,
-    now: Timestamp,
-    lease: Lease,
-    work: &WorkRow,
-    published: bool,
-) -> Result<(), Refused> {
-    let lost = Lost {
-        attempts: work.attempts,
-        extra_attempts: work.extra_attempts,
-        refused: work.last_attempt.is_some_and(|last| last.refusal.is_some()),
-        published: published && matches!(work.target, Target::Revision { .. }),
-    };
-    match lost.recover(lease.max_attempts, rand::random()) {
-        Err(failure) => end(db, now, work, published, failure).await,
-        Ok(again) => {
-            let attempt = LastAttempt {
-                code: again.code,
-                at: now,
-                ..refused_before(work, now)
-            };
-            let waiting = Waiting {
-                attempts: again.attempts,
-                extra_attempts: again.extra_attempts,
-                delay: again.delay,
-            };
-            settle::wait(db, now, work, waiting, attempt, true).await
-        }
-    }
-}
-
-/// Ends work that nobody finished, with what depends on it.
-async fn end(
+async fn write(
     db: &mut SqliteConnection,
     now: Timestamp,
     work: &WorkRow,
-    published: bool,
-    failure: Failure,
+    (settlement, follows): (Settlement, Follows),
 ) -> Result<(), Refused> {
-    settle::fail(db, now, work, failure, &FailureData::default()).await?;
-    match work.target {
-        // Nobody would provide it any more.
-        Target::NamespaceReady { namespace } => {
+    settle::write(db, now, &work.key, settlement).await?;
+    match follows {
+        Follows::Nothing => {}
+        Follows::NamespaceFails(namespace) => {
             let query = "UPDATE namespaces SET version = version + 1, status = 'failed'
                 WHERE id = ? AND status = 'provisioning'";
             sqlx::query(query).bind(namespace.to_string()).execute(db).await?;
         }
-        // A selected version is looked after as long as it is selected, however often that fails.
-        Target::Maintenance {
-            namespace,
-            agent,
-            revision,
-            bucket,
-        } if published => {
-            let target = Target::Maintenance {
-                namespace,
-                agent,
-                revision,
-                bucket: bucket + 1,
-            };
-            let next = NewWork {
-                target,
-                actor: work.actor.clone(),
-            };
-            enqueue::insert(db, now, now.plus(MAINTENANCE_PAUSE), &next).await?;
+        Follows::Work(work, delay) => {
+            enqueue::insert(db, now, now.plus(delay), &work).await?;
         }
-        _ => {}
     }
     Ok(())
 }

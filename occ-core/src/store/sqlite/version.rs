@@ -1,35 +1,17 @@
 //! Reads of versions, and the two reads that admission and a pass make of one moment.
 
-use sqlx::{SqliteConnection, sqlite::SqliteRow};
+use sqlx::SqliteConnection;
 
-use super::{column::Columns, fault::Fault, read, status};
+use super::{fault::Fault, read, status};
 use crate::{
     id::{AgentId, NamespaceId, RevisionId},
-    resource::{AgentRevision, HarnessAuth, Secret, Snapshot, WorkspaceSetup},
-    store::{AgentRow, ConfigurationRow, DeployRead, PassRead, RevisionRow, WorkState},
+    resource::{HarnessAuth, Secret, WorkspaceSetup},
+    store::{
+        AgentRow, ConfigurationRow, DeployRead, PassRead, RevisionRow,
+        row::{Columns, resource, work},
+    },
     work::Target,
 };
-
-fn revision_row(row: &SqliteRow) -> Result<RevisionRow, Fault> {
-    let row = Columns {
-        row,
-        of: "AgentRevision",
-    };
-    let snapshot: Snapshot = serde_json::from_slice(&row.bytes("snapshot")?).map_err(|_| row.corrupt())?;
-    let revision = AgentRevision {
-        id: row.parsed("id")?,
-        namespace_id: row.parsed("namespace_id")?,
-        agent_id: row.parsed("agent_id")?,
-        revision: row.number("number")?,
-        snapshot,
-        digest: row.text("digest")?,
-        created_at: row.moment("created_at")?,
-    };
-    Ok(RevisionRow {
-        revision,
-        live: row.flag("live")?,
-    })
-}
 
 pub(super) async fn revision(
     db: &mut SqliteConnection,
@@ -42,7 +24,8 @@ pub(super) async fn revision(
         .bind(id.to_string())
         .bind(agent.to_string())
         .bind(namespace.to_string());
-    query.fetch_optional(db).await?.as_ref().map(revision_row).transpose()
+    let row = query.fetch_optional(db).await?;
+    Ok(row.as_ref().map(resource::revision).transpose()?)
 }
 
 pub(super) async fn owner(
@@ -56,14 +39,11 @@ pub(super) async fn owner(
         .bind(namespace.to_string())
         .fetch_optional(db)
         .await?;
-    row.map(|row| {
-        Columns {
-            row: &row,
-            of: "AgentRevision",
-        }
-        .parsed("agent_id")
-    })
-    .transpose()
+    let owner = row.map(|row| {
+        let of = "AgentRevision";
+        Columns { row: &row, of }.parsed("agent_id")
+    });
+    Ok(owner.transpose()?)
 }
 
 pub(super) async fn revisions(
@@ -73,7 +53,7 @@ pub(super) async fn revisions(
 ) -> Result<Vec<RevisionRow>, Fault> {
     let query = "SELECT * FROM revisions WHERE agent_id = ? AND namespace_id = ? ORDER BY number";
     let query = sqlx::query(query).bind(agent.to_string()).bind(namespace.to_string());
-    query.fetch_all(db).await?.iter().map(revision_row).collect()
+    read::collected(&query.fetch_all(db).await?, resource::revision)
 }
 
 /// Versions that Compute may still hold something of.
@@ -82,23 +62,15 @@ pub(super) const COUNT: &str = "SELECT coalesce(max(number), 0) AS number FROM r
 
 /// Reads only the index of live versions, whatever the history.
 async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionRow>, Fault> {
-    sqlx::query(LIVE)
-        .bind(agent.to_string())
-        .fetch_all(db)
-        .await?
-        .iter()
-        .map(revision_row)
-        .collect()
+    let rows = sqlx::query(LIVE).bind(agent.to_string()).fetch_all(db).await?;
+    read::collected(&rows, resource::revision)
 }
 
 /// How many versions an Agent has: they are numbered without gaps, so the newest number says it at once.
 pub(super) async fn count(db: &mut SqliteConnection, agent: AgentId) -> Result<u64, Fault> {
     let row = sqlx::query(COUNT).bind(agent.to_string()).fetch_one(db).await?;
-    Columns {
-        row: &row,
-        of: "AgentRevision",
-    }
-    .number("number")
+    let of = "AgentRevision";
+    Ok(Columns { row: &row, of }.number("number")?)
 }
 
 pub(super) async fn deploy_read(
@@ -173,35 +145,20 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
         let query = "SELECT s.* FROM revision_secrets r JOIN secrets s ON s.id = r.secret_id
             WHERE r.revision_id = ? AND s.namespace_id = ? ORDER BY s.id";
         let query = sqlx::query(query).bind(id.to_string()).bind(namespace_id.to_string());
-        pass.secrets = query
-            .fetch_all(&mut *db)
-            .await?
-            .iter()
-            .map(read::secret_row)
-            .collect::<Result<_, _>>()?;
+        pass.secrets = read::collected(&query.fetch_all(&mut *db).await?, resource::secret)?;
         let deployment = Target::Revision {
             namespace: namespace_id,
             agent,
             revision: id,
         };
         let state = status::work_state(db, &deployment.key()).await?;
-        pass.deployment = state.filter(|state| matches!(state, WorkState::Succeeded { .. } | WorkState::Failed { .. }));
+        pass.deployment = state.filter(work::over);
     }
     Ok(pass)
 }
 
 async fn setup(db: &mut SqliteConnection, agent: AgentId) -> Result<Option<WorkspaceSetup>, Fault> {
     let query = "SELECT id, defaults_id, files FROM workspace_setups WHERE agent_id = ?";
-    let Some(row) = sqlx::query(query).bind(agent.to_string()).fetch_optional(db).await? else {
-        return Ok(None);
-    };
-    let row = Columns {
-        row: &row,
-        of: "workspace setup",
-    };
-    Ok(Some(WorkspaceSetup {
-        id: row.parsed("id")?,
-        defaults_id: row.optional_text("defaults_id")?,
-        files: row.optional_json("files")?,
-    }))
+    let row = sqlx::query(query).bind(agent.to_string()).fetch_optional(db).await?;
+    Ok(row.as_ref().map(resource::setup).transpose()?)
 }

@@ -12,10 +12,12 @@ use crate::{
     iam::{AccessBinding, Role, Subject},
     id::ConfigurationId,
     resource::{
-        Agent, AgentRevision, BackendId, HarnessAuth, Installation, Namespace, NamespaceStatus, PrincipalId, Secret,
-        WorkspaceSetup,
+        Agent, AgentRevision, BackendId, Installation, Namespace, NamespaceStatus, PrincipalId, Secret, WorkspaceSetup,
     },
-    store::{ConfigurationRow, NewServiceKey, Write},
+    store::{
+        ConfigurationRow, NewServiceKey, Write,
+        row::resource::{secret_of, secrets_of},
+    },
     time::Timestamp,
 };
 
@@ -250,11 +252,6 @@ async fn secret(db: &mut SqliteConnection, secret: &Secret) -> Result<(), Refuse
     run(db, query).await.map(drop)
 }
 
-/// The Secret of a binding, for looking up from the Secret.
-fn secret_of(auth: Option<&HarnessAuth>) -> Option<String> {
-    auth.and_then(HarnessAuth::secret).map(|(_, id)| id.to_string())
-}
-
 async fn agent(db: &mut SqliteConnection, agent: &Agent, setup: Option<&WorkspaceSetup>) -> Result<(), Refused> {
     let query = "INSERT INTO principals (id, kind, namespace_id, agent_id) VALUES (?, 'service', ?, ?)";
     let query = sqlx::query(query)
@@ -322,16 +319,9 @@ async fn revision(db: &mut SqliteConnection, revision: &AgentRevision, bytes: &[
         .bind(&revision.digest)
         .bind(revision.created_at.as_millis());
     run(db, query).await?;
-    let bound = revision.snapshot.secret_bindings.values();
-    for secret in revision.snapshot.harness_auth.secret.iter().chain(bound) {
-        let query = "INSERT INTO revision_secrets (revision_id, secret_id) VALUES (?, ?) ON CONFLICT DO NOTHING";
-        run(
-            db,
-            sqlx::query(query)
-                .bind(revision.id.to_string())
-                .bind(secret.id.to_string()),
-        )
-        .await?;
+    for secret in secrets_of(revision) {
+        let query = "INSERT INTO revision_secrets (revision_id, secret_id) VALUES (?, ?)";
+        run(db, sqlx::query(query).bind(revision.id.to_string()).bind(secret)).await?;
     }
     Ok(())
 }

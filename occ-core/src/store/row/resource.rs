@@ -1,0 +1,144 @@
+//! Resources, as their rows have them.
+
+use super::{Columns, Corrupt, Row};
+use crate::{
+    resource::{
+        Agent, AgentRevision, HarnessAuth, Installation, Namespace, NamespaceStatus, Secret, Snapshot, WorkspaceSetup,
+    },
+    store::{AgentRow, ConfigurationRow, NamespaceRow, RevisionRow},
+};
+
+pub(in crate::store) fn installation(row: &impl Row) -> Result<Installation, Corrupt> {
+    let row = Columns {
+        row,
+        of: "Installation",
+    };
+    Ok(Installation {
+        id: row.parsed("id")?,
+        name: row.parsed("name")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+pub(in crate::store) fn namespace(row: &impl Row) -> Result<NamespaceRow, Corrupt> {
+    let row = Columns { row, of: "Namespace" };
+    let status: NamespaceStatus = row.word("status")?;
+    let namespace = Namespace {
+        id: row.parsed("id")?,
+        name: row.parsed("name")?,
+        existing_namespace: row.optional_text("existing_namespace")?,
+        status,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(NamespaceRow {
+        namespace,
+        version: row.number("version")?,
+        deletion_actor: row.optional_parsed("deletion_actor")?,
+    })
+}
+
+/// Something that a Namespace owns: its kind and its id.
+pub(in crate::store) fn content(row: &impl Row) -> Result<(&'static str, String), Corrupt> {
+    let row = Columns { row, of: "resource" };
+    let kind = match row.text("kind")?.as_str() {
+        "agent" => "agent",
+        "configuration" => "configuration",
+        _ => "secret",
+    };
+    Ok((kind, row.text("id")?))
+}
+
+pub(in crate::store) fn configuration(row: &impl Row) -> Result<ConfigurationRow, Corrupt> {
+    let row = Columns {
+        row,
+        of: "Configuration",
+    };
+    Ok(ConfigurationRow {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        kind: row.word("kind")?,
+        generation: row.number("generation")?,
+        secret_bindings: row.json("secret_bindings")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+pub(in crate::store) fn secret(row: &impl Row) -> Result<Secret, Corrupt> {
+    let row = Columns { row, of: "Secret" };
+    Ok(Secret {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        name: row.parsed("name")?,
+        driver_id: row.text("driver_id")?,
+        backend_ref: row.json("backend_ref")?,
+        version: row.number("version")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
+    let row = Columns { row, of: "Agent" };
+    let agent = Agent {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        name: row.parsed("name")?,
+        service_principal_id: row.parsed("service_principal_id")?,
+        configuration_id: row.parsed("configuration_id")?,
+        backend_id: row.optional_parsed("backend_id")?,
+        harness_auth: row.optional_json("harness_auth")?,
+        execution_mode: row.word("execution_mode")?,
+        desired_runtime_state: row.word("desired")?,
+        active_revision_id: row.optional_parsed("active_revision_id")?,
+        status: row.word("status")?,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(AgentRow {
+        agent,
+        version: row.number("version")?,
+    })
+}
+
+pub(in crate::store) fn revision(row: &impl Row) -> Result<RevisionRow, Corrupt> {
+    let row = Columns {
+        row,
+        of: "AgentRevision",
+    };
+    let snapshot: Snapshot = serde_json::from_slice(&row.bytes("snapshot")?).map_err(|_| row.corrupt())?;
+    let revision = AgentRevision {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        agent_id: row.parsed("agent_id")?,
+        revision: row.number("number")?,
+        snapshot,
+        digest: row.text("digest")?,
+        created_at: row.moment("created_at")?,
+    };
+    Ok(RevisionRow {
+        revision,
+        live: row.flag("live")?,
+    })
+}
+
+pub(in crate::store) fn setup(row: &impl Row) -> Result<WorkspaceSetup, Corrupt> {
+    let row = Columns {
+        row,
+        of: "workspace setup",
+    };
+    Ok(WorkspaceSetup {
+        id: row.parsed("id")?,
+        defaults_id: row.optional_text("defaults_id")?,
+        files: row.optional_json("files")?,
+    })
+}
+
+/// The Secret of a binding, for looking up from the Secret.
+pub(in crate::store) fn secret_of(auth: Option<&HarnessAuth>) -> Option<String> {
+    auth.and_then(HarnessAuth::secret).map(|(_, id)| id.to_string())
+}
+
+/// The Secrets that a version froze, each once.
+pub(in crate::store) fn secrets_of(revision: &AgentRevision) -> std::collections::BTreeSet<String> {
+    let bound = revision.snapshot.secret_bindings.values();
+    let all = revision.snapshot.harness_auth.secret.iter().chain(bound);
+    all.map(|secret| secret.id.to_string()).collect()
+}

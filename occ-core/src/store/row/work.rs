@@ -1,0 +1,190 @@
+//! Work, as its row has it.
+
+use super::{Columns, Corrupt, Row};
+use crate::{
+    id::{AgentId, NamespaceId, RevisionId},
+    reason::{Failure, Success},
+    resource::PrincipalId,
+    store::{DeploymentRow, WorkState},
+    time::Timestamp,
+    work::{FailureData, LastAttempt, NewWork, Target, Warning},
+};
+
+/// The kind's word and the columns that only some kinds have.
+pub(in crate::store) struct TargetColumns {
+    pub kind: &'static str,
+    pub agent: Option<String>,
+    pub revision: Option<String>,
+    pub operation: Option<String>,
+    pub bucket: Option<u64>,
+}
+
+impl TargetColumns {
+    pub(in crate::store) fn of(target: &Target) -> Self {
+        let (kind, operation, bucket) = match target {
+            Target::NamespaceReady { .. } => ("namespace_ready", None, None),
+            Target::NamespaceDeleted { .. } => ("namespace_deleted", None, None),
+            Target::AgentStopped { operation, .. } => ("agent_stopped", Some(operation.to_string()), None),
+            Target::AgentDeleted { .. } => ("agent_deleted", None, None),
+            Target::Revision { .. } => ("revision", None, None),
+            Target::Maintenance { bucket, .. } => ("maintenance", None, Some(*bucket)),
+        };
+        Self {
+            kind,
+            agent: target.agent().map(|id| id.to_string()),
+            revision: target.revision().map(|id| id.to_string()),
+            operation,
+            bucket,
+        }
+    }
+}
+
+fn target(row: &Columns<'_, impl Row>) -> Result<Target, Corrupt> {
+    let namespace = row.parsed("namespace_id")?;
+    Ok(match row.text("kind")?.as_str() {
+        "namespace_ready" => Target::NamespaceReady { namespace },
+        "namespace_deleted" => Target::NamespaceDeleted { namespace },
+        "agent_stopped" => Target::AgentStopped {
+            namespace,
+            agent: row.parsed("agent_id")?,
+            operation: row.parsed("operation")?,
+        },
+        "agent_deleted" => Target::AgentDeleted {
+            namespace,
+            agent: row.parsed("agent_id")?,
+        },
+        "revision" => Target::Revision {
+            namespace,
+            agent: row.parsed("agent_id")?,
+            revision: row.parsed("revision_id")?,
+        },
+        "maintenance" => Target::Maintenance {
+            namespace,
+            agent: row.parsed("agent_id")?,
+            revision: row.parsed("revision_id")?,
+            bucket: row.number("bucket")?,
+        },
+        _ => return Err(row.corrupt()),
+    })
+}
+
+/// Live work.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct WorkRow {
+    pub key: String,
+    pub target: Target,
+    pub actor: PrincipalId,
+    pub attempts: u32,
+    pub extra_attempts: u32,
+    pub last_attempt: Option<LastAttempt>,
+    pub created_at: Timestamp,
+}
+
+impl WorkRow {
+    pub(in crate::store) fn of(row: &impl Row) -> Result<Self, Corrupt> {
+        let row = Columns { row, of: "work" };
+        Ok(Self {
+            key: row.text("key")?,
+            target: target(&row)?,
+            actor: row.parsed("actor")?,
+            attempts: row.number("attempts")?,
+            extra_attempts: row.number("extra_attempts")?,
+            last_attempt: row.optional_json("last_attempt")?,
+            created_at: row.moment("created_at")?,
+        })
+    }
+
+    /// `None` for a row that does not decode: one spoilt row must not keep the others from being worked off.
+    pub(in crate::store) fn readable(row: &impl Row) -> Option<Self> {
+        let read = Self::of(row);
+        if read.is_err() {
+            let work = Columns { row, of: "work" }.text("key").ok();
+            tracing::error!(work, "a stored piece of work does not decode");
+        }
+        read.ok()
+    }
+}
+
+/// The stored result of a success.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct SuccessResult {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// How work stands. With a column `held`: whether its lease is live, by the database's clock; lapsed, it reads as queued.
+pub(in crate::store) fn state(row: &impl Row) -> Result<WorkState, Corrupt> {
+    let row = Columns { row, of: "work" };
+    Ok(match row.text("state")?.as_str() {
+        "claimed" if row.flag("held")? => WorkState::Running {
+            last_attempt: row.optional_json("last_attempt")?,
+        },
+        "queued" | "claimed" => WorkState::Queued {
+            available_at: row.moment("available_at")?,
+            last_attempt: row.optional_json("last_attempt")?,
+        },
+        "succeeded" => WorkState::Succeeded {
+            code: Success::from_code(&row.text("code")?).ok_or(row.corrupt())?,
+            warnings: row.json::<SuccessResult>("result")?.warnings,
+            at: row.moment("completed_at")?,
+        },
+        "failed" => WorkState::Failed {
+            failure: Failure::from_code(&row.text("code")?).ok_or(row.corrupt())?,
+            data: row.json::<FailureData>("result")?,
+            actor: row.parsed("actor")?,
+            attempts: row.number("attempts")?,
+            at: row.moment("completed_at")?,
+        },
+        _ => return Err(row.corrupt()),
+    })
+}
+
+/// Whether work is over.
+pub(in crate::store) const fn over(state: &WorkState) -> bool {
+    matches!(state, WorkState::Succeeded { .. } | WorkState::Failed { .. })
+}
+
+/// A deployment: the columns of its work, if it has any, with `live` and `active` of its version.
+pub(in crate::store) fn deployment(
+    row: &impl Row,
+    namespace: NamespaceId,
+    agent: AgentId,
+    revision: RevisionId,
+) -> Result<DeploymentRow, Corrupt> {
+    let columns = Columns {
+        row,
+        of: "AgentRevision",
+    };
+    let work = match columns.optional_text("key")? {
+        Some(_) => Some(state(row)?),
+        None => None,
+    };
+    let over = work.as_ref().is_some_and(over);
+    let cleanup_pending = over && columns.flag("live")? && !columns.flag("active")?;
+    Ok(DeploymentRow {
+        revision,
+        agent,
+        namespace,
+        work,
+        cleanup_pending,
+    })
+}
+
+/// Maintenance of a selected version, for whoever deployed it. Its bucket is the present, so that each call asks for work of its own.
+pub(in crate::store) fn selected(row: &impl Row) -> Result<NewWork, Corrupt> {
+    let row = Columns {
+        row,
+        of: "selected version",
+    };
+    let target = Target::Maintenance {
+        namespace: row.parsed("namespace_id")?,
+        agent: row.parsed("id")?,
+        revision: row.parsed("active_revision_id")?,
+        bucket: row.number("present")?,
+    };
+    Ok(NewWork {
+        target,
+        actor: row.parsed("actor")?,
+    })
+}
