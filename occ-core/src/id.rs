@@ -41,7 +41,7 @@ macro_rules! ids {
 
             /// A fresh random id.
             pub fn random() -> Self {
-                Self(Uuid::new_v4())
+                Self(crate::randomness::uuid())
             }
 
             /// The id's UUID, without its prefix.

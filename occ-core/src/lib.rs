@@ -14,6 +14,7 @@ pub mod id;
 #[cfg(feature = "engine")]
 pub mod installation;
 pub mod plan;
+pub mod randomness;
 pub mod reason;
 pub mod registry;
 pub mod resource;

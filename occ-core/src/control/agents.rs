@@ -1,7 +1,5 @@
 //! Agents: drafts and reads (seed: Agents; spec/engine 1.9, 3.1).
 
-use uuid::Uuid;
-
 use super::{
     Answer, Caller, ControlPlane, CreateAgent, UpdateAgent,
     commit::Tries,
@@ -267,7 +265,7 @@ fn changed(mut agent: Agent, input: &UpdateAgent) -> Agent {
 fn setup(input: &CreateAgent) -> Option<WorkspaceSetup> {
     let files = &input.initial_workspace_files;
     let staged = || WorkspaceSetup {
-        id: Uuid::new_v4(),
+        id: crate::randomness::uuid(),
         defaults_id: input.workspace_defaults_id.clone(),
         files: Some(files.clone()),
     };

@@ -88,7 +88,7 @@ impl<'a> Tries<'a> {
             ));
         }
         // A few milliseconds, so that two callers that collide do not collide again.
-        let jitter = rand::random_range(0..=3 * u64::from(self.spent));
+        let jitter = crate::randomness::at_most(3 * u64::from(self.spent));
         tokio::time::sleep(Duration::from_millis(jitter)).await;
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! The Installation and its first set-up (spec/engine 1.3, 11).
 
-use uuid::Uuid;
-
 use super::{
     Answer, Bootstrap, Bootstrapped, Caller, ControlPlane, IssuedKey,
     commit::Tries,
@@ -41,12 +39,12 @@ impl ControlPlane {
             created_at: now,
         };
         let role = Role {
-            id: format!("role_admin_{}", Uuid::new_v4()),
+            id: format!("role_admin_{}", crate::randomness::uuid()),
             namespace_id: None,
             permissions: administrator_permissions(),
         };
         let binding = AccessBinding {
-            id: format!("binding_{}", Uuid::new_v4()),
+            id: format!("binding_{}", crate::randomness::uuid()),
             namespace_id: None,
             subject: Subject::Identity(administrator.clone()),
             role_id: role.id.clone(),
@@ -136,7 +134,7 @@ impl ControlPlane {
 
 /// A principal's id: opaque, and derived from nothing.
 pub(super) fn opaque(prefix: &str) -> PrincipalId {
-    format!("{prefix}{}", Uuid::new_v4())
+    format!("{prefix}{}", crate::randomness::uuid())
         .parse()
         .expect("a prefix and a UUID are a valid principal id")
 }

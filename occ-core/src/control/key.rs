@@ -46,7 +46,7 @@ impl NewKey {
         let mut text = String::with_capacity(KEY_LENGTH);
         let _ = write!(text, "occ_{}_", id.uuid().hyphenated());
         let named = text.len();
-        for byte in rand::random::<[u8; 32]>() {
+        for byte in crate::randomness::secret_bytes() {
             let _ = write!(text, "{byte:02x}");
         }
         let secret_hash = digest::hex(&text.as_bytes()[named..]);

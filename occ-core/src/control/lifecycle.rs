@@ -1,7 +1,5 @@
 //! Stop and deletion of Agents (seed: Stop, Deletion; spec/engine 3.2).
 
-use uuid::Uuid;
-
 use super::{
     Answer, Caller, ControlPlane,
     commit::Tries,
@@ -35,7 +33,7 @@ impl ControlPlane {
                 let target = Target::AgentStopped {
                     namespace,
                     agent: id,
-                    operation: Uuid::new_v4(),
+                    operation: crate::randomness::uuid(),
                 };
                 let change = Change::new()
                     .expect(Expect::Agent(id, version))

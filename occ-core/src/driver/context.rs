@@ -39,7 +39,7 @@ impl OperationContext {
     /// A context of a first attempt, without deadline.
     pub fn new(clock: Arc<dyn Clock>, state: DriverState) -> Self {
         Self {
-            operation: Uuid::new_v4(),
+            operation: crate::randomness::uuid(),
             attempt: 1,
             deadline: None,
             cancellation: CancellationToken::new(),

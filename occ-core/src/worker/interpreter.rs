@@ -19,6 +19,7 @@ use crate::{
         RevisionRef,
     },
     installation::Drivers,
+    randomness,
     reason::{Failure, Pending},
     resource::{ComputeIdentity, DesiredRuntimeState},
     revision,
@@ -83,7 +84,7 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
         }
         Err(Interrupted::Unreadable) => {
             let failure = Failure::InvalidAdmittedRevision;
-            let random = rand::random::<f64>();
+            let random = randomness::unit();
             let transition = shared
                 .policy
                 .retry(&claim, Pending::DependencyUnavailable, failure, random);
@@ -123,7 +124,7 @@ impl crate::driver::StateReader for StateOf {
 
 /// Settles the claim with the outcome's writes, in one change.
 async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant) {
-    let transition = settle(outcome, pass, &shared.policy, rand::random::<f64>());
+    let transition = settle(outcome, pass, &shared.policy, randomness::unit());
     let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
     match outcome {
         Outcome::Done {
@@ -155,7 +156,7 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
                 &pass.claim,
                 Pending::ActiveRevisionChanged,
                 Failure::ActiveRevisionChanged,
-                rand::random::<f64>(),
+                randomness::unit(),
             );
             let change = Change::new()
                 .expect(Expect::ClaimHeld(pass.claim.token))

@@ -1,7 +1,5 @@
 //! Access bindings of a Namespace.
 
-use uuid::Uuid;
-
 use super::target::Target;
 use crate::{
     admission::{DetailCode, Refusal},
@@ -42,7 +40,7 @@ impl ControlPlane {
                 op.require(Action::Read, target.resource(namespace)).await?;
             }
             let binding = AccessBinding {
-                id: format!("binding_{}", Uuid::new_v4()),
+                id: format!("binding_{}", crate::randomness::uuid()),
                 namespace_id: Some(namespace),
                 subject: Subject::Identity(input.principal_id.clone()),
                 role_id: input.role_id.clone(),

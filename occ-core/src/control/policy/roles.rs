@@ -1,7 +1,5 @@
 //! Roles of a Namespace.
 
-use uuid::Uuid;
-
 use crate::{
     admission::{DetailCode, Refusal},
     control::{Answer, Caller, ControlPlane, CreateRole, commit::Tries, namespaces::LIVE, operation::Scope},
@@ -35,7 +33,7 @@ impl ControlPlane {
             check_permissions(&input.permissions)?;
             let allowed = self.administers(&op, namespace).await?;
             let role = Role {
-                id: format!("role_{}", Uuid::new_v4()),
+                id: format!("role_{}", crate::randomness::uuid()),
                 namespace_id: Some(namespace),
                 permissions: input.permissions,
             };

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::TryStreamExt as _;
 use sqlx::{Row as _, SqliteConnection};
-use uuid::Uuid;
 
 use super::{connection::Connections, fault::Fault, now, read};
 use crate::{
@@ -78,7 +77,7 @@ async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<V
     }
     let mut claims = Vec::with_capacity(due.len());
     for work in due {
-        let token = ClaimToken(Uuid::new_v4());
+        let token = ClaimToken(crate::randomness::uuid());
         let query = "UPDATE work SET state = 'claimed', attempts = attempts + 1, claim_token = ?, claimed_at = ?,
                 lease_expires_at = ?
             WHERE key = ? AND state = 'queued'";

@@ -1,8 +1,5 @@
 //! One change, one transaction.
 
-use sqlx::SqliteConnection;
-use uuid::Uuid;
-
 use super::{
     SqliteStore,
     column::{json, number, word},
@@ -18,6 +15,7 @@ use crate::{
     store::{Change, CommitError, Write},
     time::Timestamp,
 };
+use sqlx::SqliteConnection;
 
 pub(super) async fn commit(store: &SqliteStore, change: Change) -> Result<(), CommitError> {
     let mut transaction = store
@@ -82,7 +80,7 @@ impl Marker {
         let before = sqlx::query_scalar("SELECT marker FROM commit_marker")
             .fetch_optional(&mut *db)
             .await?;
-        let ours = Uuid::new_v4().to_string();
+        let ours = crate::randomness::uuid().to_string();
         let query = "INSERT INTO commit_marker (singleton, marker) VALUES (1, ?1)
             ON CONFLICT DO UPDATE SET marker = ?1";
         sqlx::query(query).bind(&ours).execute(db).await?;

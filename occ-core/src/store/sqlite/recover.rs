@@ -73,7 +73,7 @@ async fn all(db: &mut SqliteConnection, lease: Lease) -> Result<usize, Refused> 
     let query = sqlx::query(LAPSED).bind(now.as_millis()).bind(BATCH);
     for row in &query.fetch_all(&mut *db).await? {
         if let Some(work) = WorkRow::readable(row) {
-            let lapsed = settlement::lapsed(&work, row.try_get("published")?, lease, rand::random(), now)?;
+            let lapsed = settlement::lapsed(&work, row.try_get("published")?, lease, crate::randomness::unit(), now)?;
             write(db, now, &work, lapsed).await?;
             count += 1;
         }

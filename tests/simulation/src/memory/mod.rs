@@ -1,0 +1,347 @@
+//! The Store in memory: the reference that the databases are compared with, written to be read.
+//!
+//! Its clock is the runtime's, from a fixed first moment: under a paused clock the whole of it is virtual. [`MemoryStore::skip`]
+//! lets the store's clock run away from the workers'.
+
+mod data;
+mod expect;
+mod queue;
+mod read;
+mod write;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+pub use data::{Data, Key, Named, State, Table, Work};
+use occ_core::{
+    driver::{EffectResult, Identity, StateEntry, StateReader},
+    iam::{AccessBinding, Grants, PolicyReader, Role},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    resource::{Installation, PrincipalId, Secret},
+    store::{
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
+        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+    },
+    time::{Clock, Timestamp},
+    work::{Claim, ClaimToken, Lease, NewWork, Target},
+};
+use tokio::{sync::Notify, time::Instant};
+
+/// The first moment of every store: 2026-01-01.
+const EPOCH: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+struct Inner {
+    data: Mutex<Data>,
+    began: Instant,
+    /// How far the store's clock is ahead of the runtime's, in milliseconds.
+    ahead: Mutex<i64>,
+    arrived: Notify,
+}
+
+/// A store that is gone with its last clone.
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Inner>);
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self(Arc::new(Inner {
+            data: Mutex::default(),
+            began: Instant::now(),
+            ahead: Mutex::default(),
+            arrived: Notify::new(),
+        }))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Clock for MemoryStore {
+    fn now(&self) -> Timestamp {
+        let elapsed = i64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let millis = EPOCH.as_millis().saturating_add(elapsed);
+        Timestamp::from_millis(millis.saturating_add(*lock(&self.0.ahead)))
+    }
+}
+
+impl MemoryStore {
+    /// What is stored now.
+    pub fn data(&self) -> Data {
+        lock(&self.0.data).clone()
+    }
+
+    /// Sets the store's clock so many milliseconds ahead of where it would be, or back.
+    pub fn skip(&self, millis: i64) {
+        *lock(&self.0.ahead) += millis;
+        self.wake();
+    }
+
+    fn wake(&self) {
+        self.0.arrived.notify_waiters();
+        self.0.arrived.notify_one();
+    }
+
+    fn look<T>(&self, read: impl FnOnce(&Data, Timestamp) -> T) -> T {
+        let now = Clock::now(self);
+        read(&lock(&self.0.data), now)
+    }
+
+    fn alter<T>(&self, write: impl FnOnce(&mut Data, Timestamp) -> T) -> T {
+        let now = Clock::now(self);
+        let mut data = lock(&self.0.data);
+        let outcome = write(&mut data, now);
+        data.assert_rules();
+        outcome
+    }
+
+    /// Commits a change whole, or nothing of it.
+    pub fn change(&self, change: &Change) -> Result<(), CommitError> {
+        let now = Clock::now(self);
+        let mut data = lock(&self.0.data);
+        let mut next = data.clone();
+        next.apply(now, change)?;
+        next.assert_rules();
+        *data = next;
+        drop(data);
+        let wakes = |write: &Write| matches!(write, Write::Enqueue(_) | Write::Requeue(_) | Write::Settle(..));
+        if change.writes.iter().any(wakes) {
+            self.wake();
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl StateReader for MemoryStore {
+    async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<StateEntry>> {
+        let key = (driver.to_owned(), key.to_owned());
+        Ok(self.look(|data, _| data.records.get(&key).cloned()))
+    }
+}
+
+#[async_trait]
+impl PolicyReader for MemoryStore {
+    async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
+        Ok(self.look(|data, _| data.grants(principal)))
+    }
+}
+
+/// Sorted as every list is: by creation, then by id.
+fn by_creation<T, K: Ord>(mut rows: Vec<T>, key: impl Fn(&T) -> (Timestamp, K)) -> Vec<T> {
+    rows.sort_by_key(key);
+    rows
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn now(&self) -> StoreResult<Timestamp> {
+        Ok(Clock::now(self))
+    }
+
+    async fn installation(&self) -> StoreResult<Option<Installation>> {
+        Ok(self.look(|data, _| data.installation.clone()))
+    }
+
+    async fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>> {
+        Ok(self.look(|data, _| data.namespace(id).cloned()))
+    }
+
+    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
+        let rows = self.look(|data, _| {
+            let live = data.namespaces.values().filter(|named| !named.tombstone);
+            live.map(|named| named.row.clone()).collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.namespace.created_at, row.namespace.id)))
+    }
+
+    async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(self.look(|data, _| data.contents(id).take(limit).collect()))
+    }
+
+    async fn configuration(
+        &self,
+        namespace: NamespaceId,
+        id: ConfigurationId,
+    ) -> StoreResult<Option<ConfigurationRow>> {
+        Ok(self
+            .look(|data, _| data.configurations.get(&id).cloned())
+            .filter(|row| row.namespace_id == namespace))
+    }
+
+    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
+        let rows = self.look(|data, _| {
+            let rows = data.configurations.values().filter(|row| row.namespace_id == namespace);
+            rows.cloned().collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.created_at, row.id)))
+    }
+
+    async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
+        Ok(self
+            .look(|data, _| data.secrets.get(&id).cloned())
+            .filter(|row| row.namespace_id == namespace))
+    }
+
+    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
+        let rows = self.look(|data, _| {
+            let rows = data.secrets.values().filter(|row| row.namespace_id == namespace);
+            rows.cloned().collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.created_at, row.id)))
+    }
+
+    async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
+        Ok(self.look(|data, _| {
+            let own = data.secrets.get(&id).is_some_and(|row| row.namespace_id == namespace);
+            if own { data.consumers(id) } else { Consumers::default() }
+        }))
+    }
+
+    async fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>> {
+        let mut agents = self.agents(namespace).await?;
+        agents.retain(|row| row.agent.configuration_id == id);
+        Ok(agents.into_iter().map(|row| row.agent.id).collect())
+    }
+
+    async fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>> {
+        Ok(self
+            .look(|data, _| data.agents.get(&id).cloned())
+            .filter(|row| row.agent.namespace_id == namespace))
+    }
+
+    async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>> {
+        let rows = self.look(|data, _| {
+            let rows = data.agents.values().filter(|row| row.agent.namespace_id == namespace);
+            rows.cloned().collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.agent.created_at, row.agent.id)))
+    }
+
+    async fn revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<RevisionRow>> {
+        Ok(self.look(|data, _| data.version(namespace, agent, id).cloned()))
+    }
+
+    async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
+        let mut rows = self.look(|data, _| data.versions(agent));
+        rows.retain(|row| row.revision.namespace_id == namespace);
+        Ok(rows)
+    }
+
+    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
+        Ok(self.look(|data, now| data.deploy_read(now, namespace, agent)))
+    }
+
+    async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
+        Ok(self.look(|data, now| data.pass_read(now, target)))
+    }
+
+    async fn deployment(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        revision: RevisionId,
+    ) -> StoreResult<Option<DeploymentRow>> {
+        Ok(self.look(|data, now| data.deployment(now, namespace, agent, revision)))
+    }
+
+    async fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>> {
+        Ok(self.look(|data, now| data.work.get(key).map(|work| read::judged(work, now))))
+    }
+
+    async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>> {
+        Ok(self.look(|data, now| {
+            data.keys.get(&id).map(|stored| ServiceKeyRow {
+                key: stored.key.clone(),
+                expired: stored.revoked || stored.key.expires_at.is_some_and(|end| end <= now),
+            })
+        }))
+    }
+
+    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
+        Ok(self.look(|data, _| {
+            let roles = data.roles.values().filter(|role| role.namespace_id == Some(namespace));
+            roles.cloned().collect()
+        }))
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
+        Ok(self.look(|data, _| {
+            let bindings = data.bindings.values().filter(|row| row.namespace_id == Some(namespace));
+            bindings.cloned().collect()
+        }))
+    }
+
+    async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {
+        Ok(self.look(|data, _| {
+            let own = data
+                .principals
+                .values()
+                .filter(|row| row.namespace_id == Some(namespace));
+            own.cloned().collect()
+        }))
+    }
+
+    async fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>> {
+        Ok(self.look(|data, _| {
+            data.revisions
+                .get(&id)
+                .filter(|row| row.revision.namespace_id == namespace)
+                .map(|row| row.revision.agent_id)
+        }))
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        self.change(&change)
+    }
+
+    async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
+        Ok(self.alter(|data, now| data.claim(now, limit, lease)))
+    }
+
+    async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
+        Ok(self.alter(|data, now| data.renew(now, token, lease)))
+    }
+
+    async fn recover(&self, lease: Lease) -> StoreResult<usize> {
+        let count = self.alter(|data, now| {
+            let (count, events) = data.recover(now, lease);
+            for event in events {
+                // Each is new.
+                let _ = data.record(event);
+            }
+            count
+        });
+        if count > 0 {
+            self.wake();
+        }
+        Ok(count)
+    }
+
+    async fn selected(&self) -> StoreResult<Vec<NewWork>> {
+        Ok(self.look(Data::selected))
+    }
+
+    async fn next_due(&self) -> StoreResult<Option<Duration>> {
+        Ok(self.look(Data::next_due))
+    }
+
+    async fn work_arrived(&self) {
+        self.0.arrived.notified().await;
+    }
+}

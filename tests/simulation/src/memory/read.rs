@@ -1,0 +1,287 @@
+//! Reads: each is a plain look at the tables.
+
+use std::collections::BTreeSet;
+
+use occ_core::{
+    iam::{Grants, Subject},
+    id::{AgentId, NamespaceId, RevisionId, SecretId},
+    resource::{AgentRevision, DesiredRuntimeState, HarnessAuth, Secret},
+    store::{Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead, RevisionRow, WorkState},
+    time::Timestamp,
+    work::{ClaimToken, Lane, NewWork, Target},
+};
+
+use super::data::{Data, State, Work};
+
+/// The Secrets that a version froze.
+fn frozen(revision: &AgentRevision) -> impl Iterator<Item = SecretId> {
+    let snapshot = &revision.snapshot;
+    let bound = snapshot.secret_bindings.values();
+    snapshot.harness_auth.secret.iter().chain(bound).map(|secret| secret.id)
+}
+
+/// The Secret that an Agent's draft names.
+pub(super) fn drafted(auth: Option<&HarnessAuth>) -> Option<SecretId> {
+    auth.and_then(HarnessAuth::secret).map(|(_, id)| id)
+}
+
+impl Data {
+    pub(super) fn namespace(&self, id: NamespaceId) -> Option<&NamespaceRow> {
+        self.namespaces
+            .get(&id)
+            .filter(|named| !named.tombstone)
+            .map(|named| &named.row)
+    }
+
+    pub(super) fn contents(&self, id: NamespaceId) -> impl Iterator<Item = (&'static str, String)> {
+        let agents = self.agents.values().filter(move |row| row.agent.namespace_id == id);
+        let configurations = self.configurations.values().filter(move |row| row.namespace_id == id);
+        let secrets = self.secrets.values().filter(move |row| row.namespace_id == id);
+        agents
+            .map(|row| ("agent", row.agent.id.to_string()))
+            .chain(configurations.map(|row| ("configuration", row.id.to_string())))
+            .chain(secrets.map(|row| ("secret", row.id.to_string())))
+    }
+
+    pub(super) fn held(&self, token: ClaimToken, now: Timestamp) -> Option<&Work> {
+        self.work
+            .values()
+            .find(|work| matches!(work.state, State::Claimed { token: held, until } if held == token && until > now))
+    }
+
+    pub(super) fn busy(&self) -> BTreeSet<Lane> {
+        self.work
+            .values()
+            .filter(|work| work.is_claimed())
+            .map(|work| work.target.lane())
+            .collect()
+    }
+
+    /// An Agent's versions, the oldest first.
+    pub(super) fn versions(&self, agent: AgentId) -> Vec<RevisionRow> {
+        let mut rows: Vec<_> = self
+            .revisions
+            .values()
+            .filter(|row| row.revision.agent_id == agent)
+            .map(|row| (**row).clone())
+            .collect();
+        rows.sort_unstable_by_key(|row| row.revision.revision);
+        rows
+    }
+
+    pub(super) fn revision_count(&self, agent: AgentId) -> u64 {
+        let numbers = self.revisions.values().filter(|row| row.revision.agent_id == agent);
+        numbers.map(|row| row.revision.revision).max().unwrap_or(0)
+    }
+
+    pub(super) fn version(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> Option<&RevisionRow> {
+        self.revisions
+            .get(&id)
+            .map(|row| &**row)
+            .filter(|row| row.revision.agent_id == agent && row.revision.namespace_id == namespace)
+    }
+
+    pub(super) fn consumers(&self, id: SecretId) -> Consumers {
+        let Some(secret) = self.secrets.get(&id) else {
+            return Consumers::default();
+        };
+        let freezes = |revision: Option<RevisionId>| {
+            revision
+                .and_then(|revision| self.revisions.get(&revision))
+                .is_some_and(|row| frozen(&row.revision).any(|frozen| frozen == id))
+        };
+        let agents = self.agents.values().map(|row| &row.agent).filter(|agent| {
+            agent.namespace_id == secret.namespace_id
+                && (drafted(agent.harness_auth.as_ref()) == Some(id)
+                    || freezes(agent.active_revision_id)
+                    || self.work.values().any(|work| {
+                        !work.is_over()
+                            && work.target.lane() == Lane::Agent(agent.id)
+                            && freezes(work.target.revision())
+                    }))
+        });
+        let binds = |row: &&occ_core::store::ConfigurationRow| {
+            row.secret_bindings.values().any(|binding| binding.source.id == id)
+        };
+        Consumers {
+            agents: agents.map(|agent| agent.id).collect(),
+            configurations: self.configurations.values().filter(binds).map(|row| row.id).collect(),
+        }
+    }
+
+    pub(super) fn deploy_read(&self, now: Timestamp, namespace: NamespaceId, agent: AgentId) -> DeployRead {
+        let row = self
+            .agents
+            .get(&agent)
+            .filter(|row| row.agent.namespace_id == namespace);
+        let configuration = row
+            .and_then(|row| self.configurations.get(&row.agent.configuration_id))
+            .filter(|row| row.namespace_id == namespace);
+        let drafted = row.and_then(|row| drafted(row.agent.harness_auth.as_ref()));
+        let bound = configuration
+            .iter()
+            .flat_map(|row| row.secret_bindings.values())
+            .map(|binding| binding.source.id);
+        let named: BTreeSet<_> = drafted.into_iter().chain(bound).collect();
+        DeployRead {
+            now,
+            namespace: self.namespace(namespace).cloned(),
+            agent: row.cloned(),
+            configuration: configuration.cloned(),
+            secrets: self.of_namespace(&named, namespace),
+            revisions: self.revision_count(agent),
+        }
+    }
+
+    fn of_namespace(&self, named: &BTreeSet<SecretId>, namespace: NamespaceId) -> Vec<Secret> {
+        let found = named.iter().filter_map(|id| self.secrets.get(id));
+        found
+            .filter(|secret| secret.namespace_id == namespace)
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn pass_read(&self, now: Timestamp, target: &Target) -> PassRead {
+        let namespace = target.namespace();
+        let agent = target
+            .agent()
+            .and_then(|id| self.agents.get(&id))
+            .filter(|row| row.agent.namespace_id == namespace);
+        let version = |id: Option<RevisionId>| {
+            id.zip(target.agent())
+                .and_then(|(id, agent)| self.version(namespace, agent, id))
+                .cloned()
+        };
+        let revision = version(target.revision());
+        let secrets = revision
+            .iter()
+            .flat_map(|row| frozen(&row.revision))
+            .collect::<BTreeSet<_>>();
+        let deployment = target.agent().zip(target.revision()).and_then(|(agent, revision)| {
+            let target = Target::Revision {
+                namespace,
+                agent,
+                revision,
+            };
+            self.work.get(&target.key()).filter(|work| work.is_over())
+        });
+        let live = target.agent().map_or_else(Vec::new, |id| self.versions(id));
+        PassRead {
+            now,
+            namespace: self.namespace(namespace).cloned(),
+            agent: agent.cloned(),
+            revision,
+            active: version(agent.and_then(|row| row.agent.active_revision_id)),
+            live: live.into_iter().filter(|row| row.live).collect(),
+            setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
+            secrets: self.of_namespace(&secrets, namespace),
+            deployment: deployment.map(|work| judged(work, now)),
+        }
+    }
+
+    pub(super) fn deployment(
+        &self,
+        now: Timestamp,
+        namespace: NamespaceId,
+        agent: AgentId,
+        revision: RevisionId,
+    ) -> Option<DeploymentRow> {
+        let row = self.version(namespace, agent, revision)?;
+        let target = Target::Revision {
+            namespace,
+            agent,
+            revision,
+        };
+        let work = self.work.get(&target.key()).filter(|work| work.target == target);
+        let selected = self.agents.get(&agent)?.agent.active_revision_id == Some(revision);
+        Some(DeploymentRow {
+            revision,
+            agent,
+            namespace,
+            cleanup_pending: work.is_some_and(Work::is_over) && row.live && !selected,
+            work: work.map(|work| judged(work, now)),
+        })
+    }
+
+    /// Whether the version should run and is the one that its Agent's pointer names.
+    pub(super) fn published(&self, target: &Target) -> bool {
+        let agent = target.agent().and_then(|id| self.agents.get(&id));
+        agent.is_some_and(|row| {
+            row.agent.active_revision_id.is_some()
+                && row.agent.active_revision_id == target.revision()
+                && row.agent.desired_runtime_state == DesiredRuntimeState::Running
+                && self
+                    .namespace(row.agent.namespace_id)
+                    .is_some_and(|row| row.namespace.status == occ_core::resource::NamespaceStatus::Ready)
+        })
+    }
+
+    pub(super) fn selected(&self, now: Timestamp) -> Vec<NewWork> {
+        let mut agents: Vec<_> = self.agents.values().map(|row| &row.agent).collect();
+        agents.sort_by_key(|agent| (agent.created_at, agent.id));
+        let wanted = agents
+            .into_iter()
+            .filter(|agent| agent.desired_runtime_state == DesiredRuntimeState::Running);
+        wanted
+            .filter_map(|agent| {
+                let (namespace, revision) = (agent.namespace_id, agent.active_revision_id?);
+                let deployment = Target::Revision {
+                    namespace,
+                    agent: agent.id,
+                    revision,
+                };
+                let target = Target::Maintenance {
+                    namespace,
+                    agent: agent.id,
+                    revision,
+                    bucket: u64::try_from(now.as_millis()).unwrap_or(0),
+                };
+                let actor = self.work.get(&deployment.key())?.actor.clone();
+                Some(NewWork { target, actor })
+            })
+            .collect()
+    }
+
+    pub(super) fn grants(&self, principal: &occ_core::resource::PrincipalId) -> Grants {
+        let subject = Subject::Identity(principal.clone());
+        let bindings: Vec<_> = self
+            .bindings
+            .values()
+            .filter(|binding| binding.subject == subject)
+            .cloned()
+            .collect();
+        let named: BTreeSet<_> = bindings.iter().map(|binding| &binding.role_id).collect();
+        let roles = self.roles.values().filter(|role| named.contains(&role.id));
+        Grants {
+            identity: self.principals.get(principal).cloned(),
+            groups: Vec::new(),
+            roles: roles.cloned().collect(),
+            bindings,
+            restrictions: Vec::new(),
+        }
+    }
+}
+
+/// How work stands, as a reader judges it.
+pub(super) fn judged(work: &Work, now: Timestamp) -> WorkState {
+    let last_attempt = work.last_attempt;
+    match &work.state {
+        State::Claimed { until, .. } if *until > now => WorkState::Running { last_attempt },
+        State::Queued | State::Claimed { .. } => WorkState::Queued {
+            available_at: work.available_at,
+            last_attempt,
+        },
+        State::Succeeded(code, warnings, at) => WorkState::Succeeded {
+            code: *code,
+            warnings: warnings.clone(),
+            at: *at,
+        },
+        State::Failed(failure, data, at) => WorkState::Failed {
+            failure: *failure,
+            data: data.clone(),
+            actor: work.actor.clone(),
+            attempts: work.attempts,
+            at: *at,
+        },
+    }
+}
