@@ -36,6 +36,8 @@ pub struct DraftInputs<'a> {
     pub secrets: &'a [Secret],
     /// The selected Secret Driver.
     pub secret_driver: &'a str,
+    /// Whether the stock workspace files that the request names are those of the runtime that will apply them.
+    pub defaults_known: bool,
 }
 
 /// A check and its name; the name is for tests and for people, not for callers.
@@ -54,6 +56,7 @@ pub const CREATE: &[Check] = &[
     ("harness_auth_source", harness_auth_source),
     ("secret_bindings_permission", secret_bindings_permission),
     ("secret_bindings_secrets", secret_bindings_secrets),
+    ("workspace_defaults", workspace_defaults),
 ];
 
 /// The order at a change. Of the current binding only the caller's grant is checked and no record is read, so that after a
@@ -188,8 +191,13 @@ fn current_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     granted(i, current(i)?.harness_auth.as_ref())
 }
 
+/// A Secret of another Namespace is a malformed request; an account that is not in the Agent's Namespace is not found (seed:
+/// Failure semantics).
 fn harness_auth_namespace(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     match i.harness_auth.as_ref().and_then(source::auth_namespace) {
+        Some(namespace) if namespace != i.namespace && source::is_account(i.harness_auth.as_ref()) => {
+            Err(Refusal::not_found())
+        }
         Some(namespace) if namespace != i.namespace => Err(Refusal::invalid(
             "The harnessAuth source must belong to the Agent's Namespace.",
         )
@@ -216,4 +224,13 @@ fn secret_bindings_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
 fn secret_bindings_secrets(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     let row = i.configuration.ok_or_else(Refusal::not_found)?;
     source::bindings_owned(i.secrets, &row.secret_bindings, i.secret_driver)
+}
+
+fn workspace_defaults(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    if i.defaults_known {
+        return Ok(());
+    }
+    Err(Refusal::conflict(
+        "The workspaceDefaultsId is not the one of the current stock files.",
+    ))
 }

@@ -49,6 +49,16 @@ pub(crate) fn auth_namespace(auth: &HarnessAuth) -> Option<NamespaceId> {
     }
 }
 
+/// Whether the binding names a service account.
+pub(crate) const fn is_account(auth: Option<&HarnessAuth>) -> bool {
+    matches!(
+        auth,
+        Some(HarnessAuth::CodexPat {
+            source: TokenSource::ServiceAccount { .. }
+        })
+    )
+}
+
 /// One question for each Secret that is bound.
 pub(crate) fn binding_requests(
     principal: &PrincipalId,

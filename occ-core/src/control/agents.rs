@@ -28,6 +28,7 @@ struct Named<'a> {
     configuration_id: ConfigurationId,
     harness_auth: Option<HarnessAuth>,
     backend_id: Option<&'a BackendId>,
+    defaults_known: bool,
 }
 
 /// What an admitted draft rests on.
@@ -47,16 +48,12 @@ impl ControlPlane {
                 .decide(vec![draft::permission(&caller.principal, namespace, None)])
                 .await?;
             let allowed = granted(allowed)?;
-            if !self.knows_defaults(input.workspace_defaults_id.as_deref()) {
-                return Err(Refusal::conflict(
-                    "The workspaceDefaultsId is not the one of the current stock files.",
-                ));
-            }
             let id = AgentId::random();
             let named = Named {
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth,
                 backend_id: input.backend_id.as_ref(),
+                defaults_known: self.knows_defaults(input.workspace_defaults_id.as_deref()),
             };
             let mut tries = Tries::new(&*self.store);
             loop {
@@ -138,6 +135,7 @@ impl ControlPlane {
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth.named().copied(),
                 backend_id: input.backend_id.named(),
+                defaults_known: true,
             };
             let mut tries = Tries::new(&*self.store);
             loop {
@@ -210,6 +208,7 @@ impl ControlPlane {
             configuration: configuration.as_ref(),
             secrets: &secrets,
             secret_driver: &self.drivers.secret.identity().id,
+            defaults_known: named.defaults_known,
         })?;
         Ok(Draft {
             agent_row,

@@ -79,6 +79,11 @@ impl<'a> Tries<'a> {
         Ok(())
     }
 
+    /// Whether looking again would be refused: what was read must do.
+    pub(super) const fn is_last(&self) -> bool {
+        self.spent + 1 >= TRIES
+    }
+
     /// Waits a moment before the operation looks again; a refusal once that was often enough.
     pub(super) async fn again(&mut self) -> Result<(), Refusal> {
         self.spent += 1;

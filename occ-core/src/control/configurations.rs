@@ -113,6 +113,7 @@ impl ControlPlane {
                     Some((generation, document)) if generation == row.generation => {
                         return Ok(with_document(row, document));
                     }
+                    _ if tries.is_last() => return Err(Refusal::driver_away(DriverKind::Configuration)),
                     // Changed or deleted between the two reads.
                     _ => tries.again().await?,
                 }

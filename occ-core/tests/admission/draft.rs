@@ -32,6 +32,7 @@ const CREATE_ORDER: &[(&str, ApiCode)] = &[
     ("harness_auth_source", ApiCode::DependencyUnavailable),
     ("secret_bindings_permission", ApiCode::Forbidden),
     ("secret_bindings_secrets", ApiCode::DependencyUnavailable),
+    ("workspace_defaults", ApiCode::ResourceConflict),
 ];
 
 const UPDATE_ORDER: &[(&str, ApiCode)] = &[
@@ -178,6 +179,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         configuration: (!fails("configuration_exists")).then_some(&configuration),
         secrets: &secrets,
         secret_driver: "secret-now",
+        defaults_known: !fails("workspace_defaults"),
     };
     let order = if agent.is_none() { CREATE } else { UPDATE };
     let refusing = order

@@ -127,6 +127,16 @@ async fn creation_refuses_what_is_not_there_or_not_supported() {
     };
     let refusal = create(auth(HarnessAuth::CodexPat { source: foreign })).await;
     assert_eq!(
+        refusal.code(),
+        ApiCode::NotFound,
+        "an account of another Namespace is not found"
+    );
+    let foreign = TokenSource::Secret {
+        namespace_id: NamespaceId::random(),
+        id: occ_core::id::SecretId::random(),
+    };
+    let refusal = create(auth(HarnessAuth::CodexPat { source: foreign })).await;
+    assert_eq!(
         (refusal.code(), refusal.details()[0].path.as_str()),
         (ApiCode::InvalidRequest, "/harnessAuth/source/namespaceId")
     );

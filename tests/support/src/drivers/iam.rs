@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use occ_core::{
     driver::{
         AccessRequest, Action, Decision, DriverIdentity, EffectResult, Fault, FaultKind, IamDriver, Identity,
-        OperationContext, ResourceKind,
+        OperationContext, ResourceKind, ResourceRef,
     },
     resource::PrincipalId,
 };
@@ -22,6 +22,7 @@ pub struct ScriptedIam {
     away: AtomicBool,
     impostor: AtomicBool,
     denied: Mutex<Vec<Denied>>,
+    refused: Mutex<Vec<AccessRequest>>,
     asked: Mutex<Vec<AccessRequest>>,
 }
 
@@ -33,6 +34,7 @@ impl ScriptedIam {
             away: AtomicBool::new(false),
             impostor: AtomicBool::new(false),
             denied: Mutex::default(),
+            refused: Mutex::default(),
             asked: Mutex::default(),
         }
     }
@@ -52,9 +54,19 @@ impl ScriptedIam {
         lock(&self.denied).push((principal.clone(), action, kind));
     }
 
+    /// Denies exactly this from now on.
+    pub fn deny_exactly(&self, principal: &PrincipalId, action: Action, resource: ResourceRef) {
+        lock(&self.refused).push(AccessRequest {
+            principal: principal.clone(),
+            action,
+            resource,
+        });
+    }
+
     /// Denies nothing any more.
     pub fn relent(&self) {
         lock(&self.denied).clear();
+        lock(&self.refused).clear();
     }
 
     /// What was asked since the last look.
@@ -65,7 +77,7 @@ impl ScriptedIam {
     /// The decision as the test wants it.
     fn scripted(&self, request: &AccessRequest, mut decision: Decision) -> Decision {
         let wanted = (request.principal.clone(), request.action, request.resource.kind);
-        if lock(&self.denied).contains(&wanted) {
+        if lock(&self.denied).contains(&wanted) || lock(&self.refused).contains(request) {
             decision.allowed = false;
         }
         if self.impostor.load(Ordering::Relaxed) {

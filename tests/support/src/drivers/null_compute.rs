@@ -151,6 +151,8 @@ pub struct NullCompute {
     pub credentials_exist: Script<AgentRef, bool>,
     /// Answers of provisioning credentials; ordinarily done.
     pub provision_credentials: Script<AgentRef, ()>,
+    /// Answers of a look into the logs; ordinarily what [`NullCompute::log`] said last.
+    pub read_logs: Script<RevisionRef, Vec<String>>,
 }
 
 impl fmt::Debug for NullCompute {
@@ -187,6 +189,7 @@ impl NullCompute {
             delete_agent: Script::default(),
             credentials_exist: Script::default(),
             provision_credentials: Script::default(),
+            read_logs: Script::default(),
         }
     }
 
@@ -482,14 +485,13 @@ impl Diagnostics for NullCompute {
 
 #[async_trait]
 impl RuntimeLogs for NullCompute {
-    async fn read(&self, _: &OperationContext, revision: &RevisionRef, query: &LogQuery) -> EffectResult<Vec<String>> {
+    async fn read(&self, cx: &OperationContext, revision: &RevisionRef, query: &LogQuery) -> EffectResult<Vec<String>> {
         self.called(Call::Logs(revision.id));
         let lines = lock(&self.state).lines.clone();
-        Ok(lines
-            .iter()
-            .skip(lines.len().saturating_sub(query.lines.into()))
-            .cloned()
-            .collect())
+        let last = lines.len().saturating_sub(query.lines.into());
+        self.read_logs
+            .play(cx, revision.clone(), lines.into_iter().skip(last).collect())
+            .await
     }
 }
 
