@@ -6,12 +6,12 @@ use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     control::Answer,
-    driver::{EffectError, Fault, FaultKind, RevisionObservation, Stop},
+    driver::{Action, EffectError, Fault, FaultKind, ResourceKind, RevisionObservation, Stop},
     id::{AgentId, RevisionId},
     reason::{Dependency, Failure, Pending, RuntimeCode, RuntimeFailure, Token},
-    resource::DesiredRuntimeState,
+    resource::{DesiredRuntimeState, NamespaceStatus},
     status::{Deployment, DeploymentStatus},
-    store::Store,
+    store::{CommitError, Store},
     time::Timestamp,
     work::Policy,
     worker::{Worker, WorkerHandle},
@@ -348,6 +348,71 @@ async fn a_slow_agent_does_not_hold_up_another() {
         DeploymentStatus::Running
     );
     worker.shutdown().await;
+}
+
+/// A store that is away for a moment costs no finished effect and no attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_is_published_once_the_store_is_back() {
+    let world = World::new().await;
+    let agent = world.deployable("a").await.id;
+    let store = Arc::clone(&world.store);
+    world.compute.activate.with(move |target| {
+        store.fail(CommitError::Unavailable);
+        Ok(RevisionObservation::ready(&target))
+    });
+    let policy = Policy {
+        max_attempts: 1,
+        lease: Duration::from_secs(30),
+        ..quick()
+    };
+    let worker = work_with(&world, policy);
+    let revision = deploy(&world, agent).await;
+    assert_eq!(over(&world, agent, revision).await.status, DeploymentStatus::Succeeded);
+    let activations = world.compute.calls();
+    let activations = activations.iter().filter(|call| **call == Call::Activate(revision));
+    assert_eq!(activations.count(), 1);
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_whose_creator_may_no_longer_create_it_fails() {
+    let world = World::new().await;
+    let input = occ_core::control::CreateNamespace {
+        name: "second".parse().expect("a name"),
+        existing_namespace: None,
+    };
+    let namespace = world
+        .plane
+        .create_namespace(&world.admin, input)
+        .await
+        .expect("a new Namespace");
+    world
+        .iam
+        .deny(&world.admin.principal, Action::Create, ResourceKind::Namespace);
+    let worker = work(&world);
+    until(async || {
+        let read = world.plane.namespace(&world.admin, namespace.id).await.expect("a read");
+        (read.status == NamespaceStatus::Failed).then_some(())
+    })
+    .await;
+    assert!(!world.compute.calls().contains(&Call::EnsureNamespace(namespace.id)));
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_are_attached_once_before_any_effect_however_many_workers_start() {
+    let world = World::new().await;
+    let agent = world.deployable("a").await.id;
+    world.compute.take_calls();
+    let workers = [work(&world), work(&world)];
+    let revision = deploy(&world, agent).await;
+    over(&world, agent, revision).await;
+    for worker in workers {
+        worker.shutdown().await;
+    }
+    let calls = world.compute.calls();
+    let attached: Vec<_> = (0..calls.len()).filter(|at| calls[*at] == Call::AttachHooks).collect();
+    assert_eq!(attached, [0], "{calls:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,10 @@
 //! The composed drivers of an Installation.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Once},
+};
 
 use super::{
     CompositionError,
@@ -30,6 +34,7 @@ pub struct Drivers {
     /// The Harnesses, in selection order; each has its own id.
     pub harnesses: Vec<Arc<dyn Harness>>,
     sources: Vec<Source>,
+    attached: Arc<Once>,
 }
 
 impl fmt::Debug for Drivers {
@@ -53,9 +58,18 @@ impl Drivers {
 
     /// The hooks that other drivers want around workloads, in selection order: configuration, sandbox, iam (spec/contracts 2.11).
     ///
-    /// The Compute can take them: that was checked. Whoever performs effects attaches them once, before the first.
+    /// The Compute can take them: that was checked.
     pub fn lifecycle_hooks(&self) -> Vec<Arc<dyn LifecycleHooks>> {
         self.hooks().map(|(_, hooks)| hooks).collect()
+    }
+
+    /// Hands the hooks to the Compute, once for these drivers. Whoever drives work calls it before the first effect.
+    pub fn attach_hooks(&self) {
+        self.attached.call_once(|| {
+            if let Some(host) = self.compute.hook_host() {
+                host.attach(self.lifecycle_hooks());
+            }
+        });
     }
 
     fn hooks(&self) -> impl Iterator<Item = (DriverKind, Arc<dyn LifecycleHooks>)> {
@@ -245,6 +259,7 @@ impl DriversBuilder {
             sandbox: self.sandbox,
             harnesses: self.harnesses,
             sources: self.sources,
+            attached: Arc::new(Once::new()),
         }
         .check()
     }

@@ -1,5 +1,7 @@
 //! What is written, and what must hold for it.
 
+use std::time::Duration;
+
 use crate::{
     audit::AuditEvent,
     driver::StateWrite,
@@ -137,6 +139,8 @@ pub enum Write {
     RemoveAgent(AgentId),
     /// New work. The same target for the same actor is the work that exists.
     Enqueue(NewWork),
+    /// The same, due after so long.
+    EnqueueLater(NewWork, Duration),
     /// Queues failed work again with fresh attempts, perhaps for another actor.
     Requeue(NewWork),
     /// Publishes what becomes of claimed work, under its token.

@@ -148,7 +148,8 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// deployed them. Nothing may run of them any more: the machine may have restarted.
     async fn selected(&self) -> StoreResult<Vec<NewWork>>;
 
-    /// How long until the next queued work of a free lane becomes due; zero when it is due already.
+    /// How long until there is something to do: queued work of a free lane becomes due, or the lease of a claim lapses. Zero
+    /// when there is something already.
     async fn next_due(&self) -> StoreResult<Option<Duration>>;
 
     /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.

@@ -106,7 +106,21 @@ pub(super) fn target(pass: &Pass) -> Vec<AccessRequest> {
         Target::NamespaceDeleted { namespace } => {
             vec![ask(actor, Action::Delete, ResourceRef::namespace(namespace))]
         }
-        // Creation was authorized on the Installation; what can be withdrawn since is the actor, and the interpreter looks for it.
-        Target::NamespaceReady { .. } | Target::Revision { .. } | Target::Maintenance { .. } => Vec::new(),
+        Target::NamespaceReady { .. } => {
+            let adopts = pass
+                .read
+                .namespace
+                .as_ref()
+                .is_some_and(|row| row.namespace.existing_namespace.is_some());
+            let create = |id| ask(actor, Action::Create, ResourceRef::namespaces(id));
+            let administer = |id| ask(actor, Action::Administer, ResourceRef::installation(id));
+            let installation = pass.compute.installation;
+            installation
+                .map(create)
+                .into_iter()
+                .chain(installation.filter(|_| adopts).map(administer))
+                .collect()
+        }
+        Target::Revision { .. } | Target::Maintenance { .. } => Vec::new(),
     }
 }

@@ -70,35 +70,39 @@ impl Worker {
     /// Starts it in the background.
     pub fn start(self) -> WorkerHandle {
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(serve(self.shared, shutdown.clone()));
+        let task = tokio::spawn(self.run(shutdown.clone()));
         WorkerHandle { shutdown, task }
+    }
+
+    /// Works until it is told to shut down. Dropped before, it is a worker that died: its claims lapse.
+    pub async fn run(self, shutdown: CancellationToken) {
+        serve(self.shared, shutdown).await;
     }
 }
 
 async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
+    shared.drivers.attach_hooks();
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
     look_after_selected(&shared).await;
     let mut passes = JoinSet::new();
-    let mut recovery = Instant::now();
     while !shutdown.is_cancelled() {
-        if recovery <= Instant::now() {
-            recover(&shared).await;
-            recovery = Instant::now() + shared.policy.lease * 2;
-        }
         let full = passes.len() >= shared.policy.concurrency;
         let due = if full { None } else { next_due(&shared).await };
-        if due == Some(Duration::ZERO) && claim(&shared, &mut passes, &shutdown).await > 0 {
+        if due == Some(Duration::ZERO)
+            && (claim(&shared, &mut passes, &shutdown).await > 0 || recover(&shared).await > 0)
+        {
             continue;
         }
         let poll = Instant::now() + shared.policy.poll_interval;
         // Work that is due and could not be claimed is another worker's, or comes free with a pass of this one.
         let due = due.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait);
-        let wake = due.unwrap_or(poll).min(poll).min(recovery.max(Instant::now()));
         tokio::select! {
+            // In this order, so that a simulation is a function of its seed.
+            biased;
             () = shutdown.cancelled() => {}
-            () = tokio::time::sleep_until(wake) => {}
             Some(_) = passes.join_next() => {}
             () = shared.store.work_arrived(), if !full => {}
+            () = tokio::time::sleep_until(due.unwrap_or(poll).min(poll)) => {}
         }
         while passes.try_join_next().is_some() {}
     }
@@ -143,15 +147,22 @@ async fn claim(shared: &Arc<Shared>, passes: &mut JoinSet<()>, shutdown: &Cancel
     }
 }
 
-async fn recover(shared: &Shared) {
+/// Takes back claims that lapsed. Returns how many.
+async fn recover(shared: &Shared) -> usize {
     match shared.store.recover(shared.lease()).await {
-        Ok(0) => {}
-        Ok(count) => tracing::info!(count, "worker.recovered"),
-        Err(error) => tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error"),
+        Ok(0) => 0,
+        Ok(count) => {
+            tracing::info!(count, "worker.recovered");
+            count
+        }
+        Err(error) => {
+            tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
+            0
+        }
     }
 }
 
-/// How long until work is due; looks without claiming, so that an idle worker costs one cheap query a poll.
+/// How long until work is due, or a claim lapses; looks without claiming, so that an idle worker costs one cheap query a poll.
 async fn next_due(shared: &Shared) -> Option<Duration> {
     match shared.store.next_due().await {
         Ok(due) => due,

@@ -15,17 +15,17 @@ use super::{
 use crate::{
     audit::{AuditEvent, Authorization},
     driver::{
-        AccessRequest, DriverState, EffectError, EffectResult, Fault, FaultKind, OperationContext, RevisionObservation,
-        RevisionRef,
+        AccessRequest, DriverState, EffectError, EffectResult, Fault, FaultKind, Maintenance, OperationContext,
+        RevisionObservation, RevisionRef,
     },
     installation::Drivers,
     randomness,
     reason::{Failure, Pending},
     resource::{ComputeIdentity, DesiredRuntimeState},
     revision,
-    store::{Change, CommitError, Expect, PassRead, Store, StoreError, Write},
+    store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult, Write},
     time::Clock,
-    work::{Claim, Lease, Policy, Transition},
+    work::{Claim, Lease, Policy, Target, Transition},
 };
 
 /// What every pass of one worker shares.
@@ -60,6 +60,7 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
         shared,
         cx: context(shared, &claim, &lapsed),
         lapsed,
+        heartbeat: &heartbeat,
     };
     let (outcome, pass) = match interpreter.drive(claim.clone()).await {
         Ok(finished) => finished,
@@ -95,8 +96,21 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
             return;
         }
     };
-    publish(shared, &outcome, &pass, started).await;
+    publish(shared, &outcome, &pass, started, &heartbeat).await;
 }
+
+/// Commits while the claim holds: a store that is away for a moment costs no attempt, and no finished effect.
+async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
+    loop {
+        match shared.store.commit(change.clone()).await {
+            Err(CommitError::Unavailable) if heartbeat.renewed() => tokio::time::sleep(STORE_PAUSE).await,
+            committed => return committed,
+        }
+    }
+}
+
+/// Between two questions to a store that does not answer.
+const STORE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a pass ended without an outcome.
 enum Interrupted {
@@ -123,7 +137,7 @@ impl crate::driver::StateReader for StateOf {
 }
 
 /// Settles the claim with the outcome's writes, in one change.
-async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant) {
+async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant, heartbeat: &Heartbeat) {
     let transition = settle(outcome, pass, &shared.policy, randomness::unit());
     let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
     match outcome {
@@ -146,7 +160,7 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
     // Why the stop of a refused candidate fails is for operators to see each time (seed).
     let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
     change.writes.push(Write::Settle(pass.claim.token, transition));
-    let committed = match shared.store.commit(change).await {
+    let committed = match commit(shared, change, heartbeat).await {
         Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
             Err(CommitError::Conflict(Expect::ClaimHeld(pass.claim.token)))
         }
@@ -161,7 +175,7 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
             let change = Change::new()
                 .expect(Expect::ClaimHeld(pass.claim.token))
                 .write(Write::Settle(pass.claim.token, retry));
-            shared.store.commit(change).await
+            commit(shared, change, heartbeat).await
         }
         other => other,
     };
@@ -199,13 +213,18 @@ struct Interpreter<'a> {
     shared: &'a Shared,
     cx: OperationContext,
     lapsed: CancellationToken,
+    heartbeat: &'a Heartbeat,
 }
 
 impl Interpreter<'_> {
     async fn drive(&self, claim: Claim) -> Result<(Outcome, Pass), Interrupted> {
         let late = self.shared.policy.past_deadline(&claim);
         let read = self.read(&claim).await?;
-        let compute = facts(&self.shared.drivers, &read);
+        let mut compute = facts(&self.shared.drivers, &read);
+        if let Target::NamespaceReady { .. } = claim.target {
+            let found = self.answered(&claim, || self.shared.store.installation()).await?;
+            compute.installation = found.map(|installation| installation.id);
+        }
         let mut pass = Pass {
             claim,
             read,
@@ -214,7 +233,7 @@ impl Interpreter<'_> {
             progress: Progress::default(),
         };
         loop {
-            if self.lapsed.is_cancelled() {
+            if !self.heartbeat.holds() {
                 return Err(Interrupted::CutOff);
             }
             match pass.decide() {
@@ -231,14 +250,18 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Reads until the store answers: without facts there is nothing to decide, and the lease bounds the wait.
     async fn read(&self, claim: &Claim) -> Result<PassRead, Interrupted> {
+        self.answered(claim, || self.shared.store.pass_read(&claim.target))
+            .await
+    }
+
+    /// Asks until the store answers: without facts there is nothing to decide, and the lease bounds the wait.
+    async fn answered<T, F>(&self, claim: &Claim, ask: impl Fn() -> F) -> Result<T, Interrupted>
+    where
+        F: Future<Output = StoreResult<T>>,
+    {
         loop {
-            match self
-                .lapsed
-                .run_until_cancelled(self.shared.store.pass_read(&claim.target))
-                .await
-            {
+            match self.lapsed.run_until_cancelled(ask()).await {
                 None => return Err(Interrupted::CutOff),
                 Some(Ok(read)) => return Ok(read),
                 Some(Err(StoreError::Corrupt(what))) => {
@@ -247,7 +270,7 @@ impl Interpreter<'_> {
                 }
                 Some(Err(error)) => {
                     tracing::warn!(work = claim.target.key(), cause = %error, "worker.error");
-                    let pause = tokio::time::sleep(Duration::from_millis(100));
+                    let pause = tokio::time::sleep(STORE_PAUSE);
                     if self.lapsed.run_until_cancelled(pause).await.is_none() {
                         return Err(Interrupted::CutOff);
                     }
@@ -408,5 +431,7 @@ fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
         }),
         intact: revision.is_none_or(revision::is_intact),
         secret_driver: drivers.secret.identity().id.clone(),
+        maintenance: drivers.compute.maintenance().map(Maintenance::interval),
+        installation: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,6 +17,8 @@ pub(super) struct Heartbeat {
     task: JoinHandle<()>,
     /// Fires when no effect may be caused and nothing may be published any more.
     pub lapsed: CancellationToken,
+    confirmed: watch::Receiver<Instant>,
+    duration: Duration,
 }
 
 impl Heartbeat {
@@ -30,6 +32,8 @@ impl Heartbeat {
     ) -> Self {
         let lapsed = shutdown.child_token();
         let cancel = lapsed.clone();
+        let (renewed, confirmed) = watch::channel(claimed);
+        let duration = lease.duration;
         let task = tokio::spawn(async move {
             let mut confirmed = claimed;
             let third = lease.duration / 3;
@@ -45,7 +49,10 @@ impl Heartbeat {
                 let sent = Instant::now();
                 let deadline = confirmed + lease.duration;
                 match tokio::time::timeout_at(deadline, store.renew(token, lease)).await {
-                    Ok(Ok(true)) => confirmed = sent,
+                    Ok(Ok(true)) => {
+                        confirmed = sent;
+                        renewed.send_replace(sent);
+                    }
                     // The store may come back before the lease ends; a claim that is gone does not.
                     Ok(Err(_)) if Instant::now() < deadline => {}
                     Ok(_) | Err(_) => {
@@ -55,7 +62,22 @@ impl Heartbeat {
                 }
             }
         });
-        Self { task, lapsed }
+        Self {
+            task,
+            lapsed,
+            confirmed,
+            duration,
+        }
+    }
+
+    /// Whether the lease can still be held, also by a pass that was told to end.
+    pub(super) fn renewed(&self) -> bool {
+        Instant::now() < *self.confirmed.borrow() + self.duration
+    }
+
+    /// Whether an effect may begin now. A process that was suspended finds out here, before its timers do.
+    pub(super) fn holds(&self) -> bool {
+        !self.lapsed.is_cancelled() && self.renewed()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         AccessRequest, ActivationOrder, AgentRef, EffectError, EffectResult, NamespaceState, RevisionObservation,
         RevisionRef, Stop,
     },
-    id::{AgentId, RevisionId},
+    id::{AgentId, InstallationId, RevisionId},
     reason::{Dependency, Failure, Pending, Preparation, RuntimeFailure, Success},
     resource::{Agent, AgentRevision, ComputeIdentity},
     store::{Expect, PassRead, Write},
@@ -39,6 +39,10 @@ pub struct ComputeFacts {
     pub intact: bool,
     /// The selected Secret Driver's id.
     pub secret_driver: String,
+    /// How often the selected version of an Agent is looked after.
+    pub maintenance: Option<Duration>,
+    /// The Installation, for work that was authorized on it.
+    pub installation: Option<InstallationId>,
 }
 
 /// One attempt at a piece of work.

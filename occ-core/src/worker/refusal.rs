@@ -2,7 +2,7 @@
 
 use super::{
     pass::{Outcome, Step, failed, finish, revision_ref},
-    revision::Facts,
+    revision::{self, Facts},
 };
 use crate::{audit::AuditEvent, driver::Stop, reason::Failure, work::Target};
 
@@ -32,17 +32,30 @@ const fn lifts(failure: Failure) -> bool {
     )
 }
 
-/// An earlier pass refused the candidate and its stop is not done: go on with the stop, unless the refusal lifted in time.
-pub(super) fn standing(facts: &Facts<'_>) -> Option<Step> {
-    let refusal = facts.pass.claim.last_attempt.as_ref()?.refusal?;
-    if !lifts(refusal) {
-        return Some(refuse(facts, &Refusal::of(refusal)));
+/// The refusal of an earlier pass whose stop is not done.
+pub(super) fn waiting(facts: &Facts<'_>) -> Option<Failure> {
+    let own_work = matches!(facts.pass.claim.target, Target::Revision { .. });
+    let last = facts.pass.claim.last_attempt.as_ref()?;
+    last.refusal.filter(|_| own_work && !facts.is_active())
+}
+
+/// The waiting refusal, when no later pass decides it anew: nothing else is looked at before the candidate is stopped.
+pub(super) fn standing(facts: &Facts<'_>) -> Option<Refusal> {
+    waiting(facts).filter(|refusal| !lifts(*refusal)).map(Refusal::of)
+}
+
+/// What becomes of a refusal that lifted: too late, the candidate is stopped all the same, and so is one whose place a newer
+/// version took.
+pub(super) fn lifted(facts: &Facts<'_>) -> Option<Refusal> {
+    let refusal = waiting(facts)?;
+    if facts.superseded() {
+        Some(Refusal::of(refusal))
+    } else {
+        facts
+            .pass
+            .late
+            .then(|| Refusal::of(Failure::ConvergenceDeadlineExceeded))
     }
-    // It lifted, but too late: the candidate is stopped all the same.
-    facts
-        .pass
-        .late
-        .then(|| refuse(facts, &Refusal::of(Failure::ConvergenceDeadlineExceeded)))
 }
 
 /// Whether the candidate could be running unselected, so that it must not be left alone.
@@ -50,12 +63,17 @@ fn must_stop(facts: &Facts<'_>) -> bool {
     let own_work = matches!(facts.pass.claim.target, Target::Revision { .. });
     let first = facts.agent.active_revision_id.is_none();
     let ours = facts.revision.snapshot.compute == facts.pass.compute.identity;
-    own_work && ours && !facts.is_active() && (first || facts.pass.compute.exclusive)
+    let due = first || facts.pass.compute.exclusive || waiting(facts).is_some();
+    own_work && ours && !facts.is_active() && due
 }
 
 /// Ends the pass with the refusal, after the candidate's stop where one is due.
 pub(super) fn refuse(facts: &Facts<'_>, refusal: &Refusal) -> Step {
     let ended = || {
+        // A newer version took its place while it waited for the stop (seed).
+        if waiting(facts).is_some() && facts.superseded() {
+            return finish(revision::superseded(facts));
+        }
         let mut outcome = failed(refusal.failure);
         if let Outcome::Failed { audit, .. } = &mut outcome {
             audit.extend(refusal.denial.as_deref().cloned());

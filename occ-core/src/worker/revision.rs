@@ -10,7 +10,7 @@ use crate::{
     driver::{ActivationOrder, EffectError, EffectResult, PluginWarningCode, Readiness, RevisionObservation, Stop},
     reason::{Failure, Pending, Success},
     resource::{Agent, AgentRevision, DesiredRuntimeState, ExecutionMode, NamespaceStatus},
-    store::{Expect, RevisionRow, Write},
+    store::{Expect, RevisionRow, WorkState, Write},
     work::{Target, Warning},
 };
 
@@ -48,6 +48,15 @@ impl Facts<'_> {
             .live
             .iter()
             .filter(|row| row.revision.revision > self.revision.revision)
+    }
+
+    /// Whether a newer version took this one's place (checks 10 and 14).
+    pub fn superseded(&self) -> bool {
+        let newer = self.pass.compute.exclusive && self.newer().next().is_some();
+        newer
+            || self
+                .active
+                .is_some_and(|active| active.revision > self.revision.revision)
     }
 
     fn wanted(&self) -> bool {
@@ -92,6 +101,9 @@ fn facts(pass: &Pass) -> Result<Facts<'_>, Failure> {
 
 fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     let pass = facts.pass;
+    if let Some(refusal) = refusal::standing(facts) {
+        return Err(refusal);
+    }
     if !pass.compute.intact || facts.revision.snapshot.service_principal_id != facts.agent.service_principal_id {
         return Err(Refusal::of(Failure::InvalidAdmittedRevision));
     }
@@ -104,6 +116,9 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if facts.maintenance() && (!facts.is_active() || !facts.wanted()) {
         return Ok(finish(done(Success::RevisionMaintenanceSuperseded)));
     }
+    if facts.maintenance() && !pass.read.deployment.as_ref().is_none_or(is_looked_after) {
+        return Ok(finish(done(Success::RevisionSuperseded)));
+    }
     match &pass.progress.authority {
         None => {
             return Ok(Step::Authorize(authority::deployment(
@@ -112,7 +127,10 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
                 facts.revision,
             )));
         }
-        Some(Err(error)) => return Ok(finish(effect_failed(error))),
+        Some(Err(error)) => {
+            // Without an answer the refusal is neither confirmed nor lifted; the stop that it waits for goes on.
+            return refusal::waiting(facts).map_or_else(|| Ok(finish(effect_failed(error))), |r| Err(Refusal::of(r)));
+        }
         Some(Ok(authority)) => {
             if let Some(failure) = authority.refusal() {
                 return Err(Refusal {
@@ -122,8 +140,8 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
             }
         }
     }
-    if let Some(step) = refusal::standing(facts) {
-        return Ok(step);
+    if let Some(refusal) = refusal::lifted(facts) {
+        return Err(refusal);
     }
     if !facts.wanted() {
         return Ok(stopped(facts));
@@ -138,6 +156,13 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if pass.compute.binds {
         match &pass.progress.bound {
             None => return Ok(Step::Bind(agent_ref(facts.agent))),
+            // A selected version is unfinished work, not a failed one.
+            Some(Err(EffectError::Fault(_) | EffectError::UnknownOutcome)) if facts.is_active() => {
+                return Ok(finish(Outcome::Pending {
+                    reason: Pending::ComputeBindingIncomplete,
+                    evidence: None,
+                }));
+            }
             Some(Err(error)) => return Ok(finish(effect_failed(error))),
             Some(Ok(())) => {}
         }
@@ -152,6 +177,29 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
         return Ok(finish(superseded(facts)));
     }
     prepare(facts)
+}
+
+/// Whether the version of a finished deployment is looked after (check 5). One that failed by itself is never revived; one whose
+/// attempts were used up while it was selected serves, and only its deployment is over.
+fn is_looked_after(deployment: &WorkState) -> bool {
+    match deployment {
+        WorkState::Failed { failure, .. } => continues(*failure),
+        WorkState::Succeeded { code, .. } => {
+            matches!(code, Success::RevisionActivated | Success::RevisionAlreadyActive)
+        }
+        WorkState::Queued { .. } | WorkState::Running { .. } => true,
+    }
+}
+
+/// Failures that say that nobody finished the work, and nothing of the version.
+pub(super) const fn continues(failure: Failure) -> bool {
+    matches!(
+        failure,
+        Failure::LeaseExpired
+            | Failure::MaxAttemptsExhausted
+            | Failure::DependencyUnavailable
+            | Failure::ActiveRevisionChanged
+    )
 }
 
 /// Check 11: what was frozen must still be there, and the selected driver's. Metadata only; no value is read.
@@ -378,24 +426,27 @@ fn stopped(facts: &Facts<'_>) -> Step {
     match facts.pass.progress.stops.get(&target.id).map(|record| &record.result) {
         None => Step::Stop(target),
         Some(Ok(Stop::Stopped)) => {
-            if facts.is_active() {
-                for row in facts.earlier() {
-                    match facts.pass.progress.retired.get(&row.revision.id) {
-                        None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
-                        Some(Ok(Stop::Stopped)) => {}
-                        Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::AgentStopYielded)),
-                        Some(Err(error)) => return finish(effect_failed(error)),
-                    }
+            let mut retired = Vec::new();
+            for row in facts.earlier().filter(|_| facts.is_active()) {
+                match facts.pass.progress.retired.get(&row.revision.id) {
+                    None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
+                    Some(Ok(Stop::Stopped)) => retired.push(WriteBox(Write::RevisionRetired(row.revision.id))),
+                    Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::AgentStopYielded)),
+                    Some(Err(error)) => return finish(effect_failed(error)),
                 }
             }
-            finish(done(Success::RevisionStopped))
+            let mut outcome = done(Success::RevisionStopped);
+            if let Outcome::Done { writes, .. } = &mut outcome {
+                *writes = retired;
+            }
+            finish(outcome)
         }
         Some(Ok(Stop::Draining)) => finish(Outcome::Draining(Pending::AgentStopYielded)),
         Some(Err(error)) => finish(effect_failed(error)),
     }
 }
 
-fn superseded(facts: &Facts<'_>) -> Outcome {
+pub(super) fn superseded(facts: &Facts<'_>) -> Outcome {
     let event = AuditEvent::mutation(
         facts.pass.claim.actor.clone(),
         "openclaw.agents.lifecycle.supersede",

@@ -1,14 +1,17 @@
 //! How a pass's outcome becomes a transition (spec/engine 5.3). Pure: randomness comes in.
 
+use std::time::Duration;
+
 use super::{
     Pass,
     pass::{Outcome, WriteBox},
+    revision::continues,
 };
 use crate::{
-    reason::{Failure, Pending, RuntimeCode, RuntimeFailure},
-    resource::NamespaceStatus,
+    reason::{Failure, Pending, RuntimeCode, RuntimeFailure, Success},
+    resource::{DesiredRuntimeState, NamespaceStatus},
     store::Write,
-    work::{FailureData, Policy, Target, Transition, refused_stop_delay},
+    work::{FailureData, NewWork, Policy, Target, Transition, refused_stop_delay},
 };
 
 /// The transition that an outcome means. `random` is in `[0, 1)`.
@@ -31,6 +34,8 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
             data: FailureData::default(),
         },
         Outcome::Away(dependency) => policy.wait(claim, dependency.pending()),
+        // A version that waits for another to drain has its deadline; a stop has none.
+        Outcome::Draining(Pending::PredecessorStopYielded) if pass.late => deadline(policy, None),
         Outcome::Draining(reason) => policy.wait(claim, *reason),
         Outcome::RefusedStop {
             refusal,
@@ -67,9 +72,23 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
     }
 }
 
-/// What must be written with a transition, whatever outcome led to it: a Namespace whose provision is over is failed in the same change.
+/// What must be written with a transition, whatever outcome led to it: a Namespace whose provision is over is failed in the same
+/// change, and a selected version is looked after again.
 pub fn consequences(transition: &Transition, pass: &Pass) -> Vec<WriteBox> {
     match (transition, pass.claim.target) {
+        (
+            Transition::Complete {
+                code: Success::RevisionActivated | Success::RevisionAlreadyActive,
+                ..
+            },
+            _,
+        ) => next_look(pass).into_iter().collect(),
+        (Transition::Fail { .. }, Target::Maintenance { .. }) if selected(pass) => {
+            next_look(pass).into_iter().collect()
+        }
+        (Transition::Fail { failure, .. }, Target::Revision { .. }) if selected(pass) && continues(*failure) => {
+            next_look(pass).into_iter().collect()
+        }
         (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) => {
             let status = NamespaceStatus::Failed;
             vec![WriteBox(Write::NamespaceStatus {
@@ -80,6 +99,39 @@ pub fn consequences(transition: &Transition, pass: &Pass) -> Vec<WriteBox> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether the pass is over the version that its Agent's pointer names and that should run.
+fn selected(pass: &Pass) -> bool {
+    let target = pass.claim.target.revision();
+    pass.read.agent.as_ref().is_some_and(|row| {
+        row.agent.active_revision_id.is_some()
+            && row.agent.active_revision_id == target
+            && row.agent.desired_runtime_state == DesiredRuntimeState::Running
+    })
+}
+
+/// The next look at the version, where its Compute wants one. The bucket is the moment at which it is due, aligned to the
+/// interval, so that two series become one; it grows strictly, also when the database's clock was set back.
+fn next_look(pass: &Pass) -> Option<WriteBox> {
+    let interval = pass.compute.maintenance?;
+    let (agent, revision) = (pass.claim.target.agent()?, pass.claim.target.revision()?);
+    let step = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
+    let now = u64::try_from(pass.read.now.as_millis()).unwrap_or(0);
+    let current = match pass.claim.target {
+        Target::Maintenance { bucket, .. } => bucket,
+        _ => 0,
+    };
+    let bucket = (now.max(current) / step + 1).saturating_mul(step);
+    let delay = Duration::from_millis(bucket.saturating_sub(now)).min(interval);
+    let target = Target::Maintenance {
+        namespace: pass.claim.target.namespace(),
+        agent,
+        revision,
+        bucket,
+    };
+    let actor = pass.claim.actor.clone();
+    Some(WriteBox(Write::EnqueueLater(NewWork { target, actor }, delay)))
 }
 
 /// A stop and a removal of an Agent have no deadline: what still runs must not be forgotten.

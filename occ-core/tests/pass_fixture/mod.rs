@@ -1,5 +1,8 @@
 //! Scenes for passes: an Agent with one or two versions, and an interpreter that answers steps from a script.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use std::time::Duration;
 
 use occ_core::{
@@ -33,6 +36,7 @@ pub struct Scene {
     pub harness_approved: bool,
     pub intact: bool,
     pub compute_id: String,
+    pub maintenance: Option<Duration>,
     late: bool,
 }
 
@@ -265,6 +269,7 @@ impl Scene {
             harness_approved: true,
             intact: true,
             compute_id: compute().id,
+            maintenance: None,
             late: false,
         }
     }
@@ -290,6 +295,11 @@ impl Scene {
         let target = self.read.revision.clone().expect("the scene has a version");
         self.agent().active_revision_id = Some(target.revision.id);
         self.read.active = Some(target);
+    }
+
+    pub fn nothing_is_active(&mut self) {
+        self.agent().active_revision_id = None;
+        self.read.active = None;
     }
 
     /// The pass is over version 1 while version 2 is active.
@@ -370,6 +380,8 @@ impl Scene {
                 harness_approved: self.harness_approved,
                 intact: self.intact,
                 secret_driver: "secrets".to_owned(),
+                maintenance: self.maintenance,
+                installation: None,
             },
             late: self.late,
             progress: Progress::default(),

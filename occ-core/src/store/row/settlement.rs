@@ -147,6 +147,21 @@ pub(in crate::store) fn abandoned(
             let actor = work.actor.clone();
             Follows::Work(NewWork { target, actor }, MAINTENANCE_PAUSE)
         }
+        // So is one whose own deployment was lost that often: its workload serves, and nobody else would look.
+        Target::Revision {
+            namespace,
+            agent,
+            revision,
+        } if published => {
+            let target = Target::Maintenance {
+                namespace,
+                agent,
+                revision,
+                bucket: 0,
+            };
+            let actor = work.actor.clone();
+            Follows::Work(NewWork { target, actor }, MAINTENANCE_PAUSE)
+        }
         _ => Follows::Nothing,
     };
     Ok((failed(work, failure, &FailureData::default())?, follows))

@@ -46,6 +46,11 @@ pub(super) const NEXT_DUE: &str = concat!(
     free!(concat!("max(0, w.available_at - ", now!(), ") AS wait")),
     " ORDER BY w.available_at LIMIT 1"
 );
+pub(super) const NEXT_LAPSE: &str = concat!(
+    "SELECT max(0, lease_expires_at - ",
+    now!(),
+    ") AS wait FROM work WHERE state = 'claimed' ORDER BY lease_expires_at LIMIT 1"
+);
 pub(super) const RENEW: &str =
     "UPDATE work SET lease_expires_at = ? WHERE claim_token = ? AND state = 'claimed' AND lease_expires_at > ?";
 
@@ -139,9 +144,15 @@ async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> R
     Ok(query.bind(now.as_millis()).execute(db).await?.rows_affected() == 1)
 }
 
-/// How long until queued work of a free lane becomes due.
+/// How long until queued work of a free lane becomes due, or a lease lapses.
 pub(super) async fn next_due(db: &mut SqliteConnection) -> Result<Option<Duration>, Fault> {
-    let row = sqlx::query(NEXT_DUE).fetch_optional(db).await?;
+    let due = wait(db, NEXT_DUE).await?;
+    let lapse = wait(db, NEXT_LAPSE).await?;
+    Ok(due.into_iter().chain(lapse).min())
+}
+
+async fn wait(db: &mut SqliteConnection, query: &'static str) -> Result<Option<Duration>, Fault> {
+    let row = sqlx::query(query).fetch_optional(db).await?;
     row.map(|row| Ok(Duration::from_millis(Columns { row: &row, of: "work" }.number("wait")?)))
         .transpose()
 }

@@ -9,10 +9,15 @@ use crate::{
     work::{NewWork, Target},
 };
 
-/// Queues work, due at once. Enqueued twice for the same actor, it is the work that exists, whatever became of it.
-pub(super) async fn enqueue(db: &mut SqliteConnection, now: Timestamp, work: &NewWork) -> Result<(), Refused> {
+/// Queues work. Enqueued twice for the same actor, it is the work that exists, whatever became of it.
+pub(super) async fn enqueue(
+    db: &mut SqliteConnection,
+    now: Timestamp,
+    available_at: Timestamp,
+    work: &NewWork,
+) -> Result<(), Refused> {
     let key = work.target.key();
-    if !insert(db, now, now, work).await? {
+    if !insert(db, now, available_at, work).await? {
         let same = Expect::WorkActor(key, work.actor.clone());
         if !expect::holds(db, now, &same).await? {
             return Err(Refused::conflict(same));
@@ -21,7 +26,7 @@ pub(super) async fn enqueue(db: &mut SqliteConnection, now: Timestamp, work: &Ne
     Ok(())
 }
 
-/// Queues work that becomes due later; `false` when work of its key exists.
+/// Queues work; `false` when work of its key exists.
 pub(super) async fn insert(
     db: &mut SqliteConnection,
     now: Timestamp,

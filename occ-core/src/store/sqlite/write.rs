@@ -36,6 +36,8 @@ async fn change(db: &mut SqliteConnection, what: &'static str, statement: Statem
     }
 }
 
+// One short arm a write.
+#[allow(clippy::too_many_lines)]
 pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Write) -> Result<(), Refused> {
     match write {
         Write::Installation(installation) => self::installation(db, installation).await,
@@ -132,7 +134,8 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
             change(db, "AgentRevision", sqlx::query(query).bind(id.to_string())).await
         }
         Write::RemoveAgent(id) => remove::agent(db, *id).await,
-        Write::Enqueue(work) => enqueue::enqueue(db, now, work).await,
+        Write::Enqueue(work) => enqueue::enqueue(db, now, now, work).await,
+        Write::EnqueueLater(work, delay) => enqueue::enqueue(db, now, now.plus(*delay), work).await,
         Write::Requeue(work) => enqueue::requeue(db, now, work).await,
         Write::Settle(token, transition) => settle::settle(db, now, *token, transition).await,
     }

@@ -107,7 +107,14 @@ pub(super) async fn a_published_version_gets_exactly_one_more_attempt(subject: A
     assert_eq!(world.claim(TWICE).await.attempt, 3);
     world.recovered(TWICE).await;
     assert_eq!(failed(world.state(&target).await), Failure::LeaseExpired);
-    // The version stays selected: its workload is the one that serves.
+    // The version stays selected: its workload is the one that serves, and it is looked after.
+    let look = Target::Maintenance {
+        namespace: world.namespace,
+        agent: agent.id,
+        revision: revision.id,
+        bucket: 0,
+    };
+    assert!(matches!(world.state(&look).await, WorkState::Queued { .. }));
     assert_eq!(
         world.read_agent(agent.id).await.expect("the Agent").active_revision_id,
         Some(revision.id)

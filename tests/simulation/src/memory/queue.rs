@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use occ_core::{
     audit::{AuditEvent, AuditOutcome},
+    id::{AgentId, NamespaceId, RevisionId},
     randomness,
     reason::{Failure, Pending},
     resource::NamespaceStatus,
@@ -20,7 +21,7 @@ const BATCH: usize = 100;
 const MAINTENANCE_PAUSE: Duration = Duration::from_mins(5);
 
 impl Data {
-    pub(super) fn enqueue(&mut self, now: Timestamp, work: &NewWork) -> Result<(), CommitError> {
+    pub(super) fn enqueue(&mut self, now: Timestamp, delay: Duration, work: &NewWork) -> Result<(), CommitError> {
         let key = work.target.key();
         if !self.namespaces.contains_key(&work.target.namespace()) {
             return Err(CommitError::Refused);
@@ -31,7 +32,7 @@ impl Data {
             }
             Some(_) => Ok(()),
             None => {
-                self.queue(now, now, work);
+                self.queue(now, now.plus(delay), work);
                 Ok(())
             }
         }
@@ -118,11 +119,12 @@ impl Data {
 
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Duration> {
         let busy = self.busy();
-        self.work
-            .values()
-            .filter(|work| work.state == State::Queued && !busy.contains(&work.target.lane()))
-            .map(|work| work.available_at.since(now))
-            .min()
+        let next = self.work.values().filter_map(|work| match work.state {
+            State::Queued if !busy.contains(&work.target.lane()) => Some(work.available_at.since(now)),
+            State::Claimed { until, .. } => Some(until.since(now)),
+            _ => None,
+        });
+        next.min()
     }
 
     pub(super) fn settle(
@@ -267,22 +269,34 @@ impl Data {
                 agent,
                 revision,
                 bucket,
-            } if self.published(&work.target) => {
-                let target = Target::Maintenance {
-                    namespace,
-                    agent,
-                    revision,
-                    bucket: bucket + 1,
-                };
-                let next = NewWork {
-                    target,
-                    actor: work.actor.clone(),
-                };
-                self.queue(now, now.plus(MAINTENANCE_PAUSE), &next);
-            }
+            } if self.published(&work.target) => self.look_after(now, work, (namespace, agent, revision, bucket + 1)),
+            Target::Revision {
+                namespace,
+                agent,
+                revision,
+            } if self.published(&work.target) => self.look_after(now, work, (namespace, agent, revision, 0)),
             _ => {}
         }
         event
+    }
+}
+
+impl Data {
+    /// A selected version is looked after as long as it is selected.
+    fn look_after(
+        &mut self,
+        now: Timestamp,
+        work: &Work,
+        (namespace, agent, revision, bucket): (NamespaceId, AgentId, RevisionId, u64),
+    ) {
+        let target = Target::Maintenance {
+            namespace,
+            agent,
+            revision,
+            bucket,
+        };
+        let actor = work.actor.clone();
+        self.queue(now, now.plus(MAINTENANCE_PAUSE), &NewWork { target, actor });
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a change writes, and the rules of the stored data that no write may break.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     audit::AuditEvent,
@@ -171,7 +171,8 @@ impl Data {
                 None => Err(CommitError::Refused),
             },
             Write::RemoveAgent(id) => self.remove_agent(*id),
-            Write::Enqueue(work) => self.enqueue(now, work),
+            Write::Enqueue(work) => self.enqueue(now, Duration::ZERO, work),
+            Write::EnqueueLater(work, delay) => self.enqueue(now, *delay, work),
             Write::Requeue(work) => self.requeue(now, work),
             Write::Settle(token, transition) => {
                 let events = self.settle(now, *token, transition)?;

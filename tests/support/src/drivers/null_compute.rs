@@ -28,6 +28,7 @@ use uuid::Uuid;
 #[allow(missing_docs)]
 pub enum Call {
     Preflight,
+    AttachHooks,
     EnsureNamespace(NamespaceId),
     DeleteNamespace(NamespaceId),
     Prepare(RevisionId),
@@ -508,7 +509,9 @@ impl NamespaceAdoption for NullCompute {
 }
 
 impl HookHost for NullCompute {
-    fn attach(&self, _: Vec<Arc<dyn LifecycleHooks>>) {}
+    fn attach(&self, _: Vec<Arc<dyn LifecycleHooks>>) {
+        self.called(Call::AttachHooks);
+    }
 
     fn sandbox_namespace(&self, namespace: &Name) -> Option<String> {
         Some(namespace.to_string())

@@ -1,0 +1,153 @@
+//! Refused candidates that wait for their stop, and versions whose place was taken (seed; spec/engine 6).
+
+mod pass_fixture;
+
+use occ_core::{
+    driver::{EffectError, Fault, FaultKind, Stop},
+    reason::{Failure, Pending, Success},
+    work::{LastAttempt, Target, Transition},
+    worker::{Authority, Outcome},
+};
+use pass_fixture::{Answers, Scene};
+
+fn fault() -> EffectError {
+    Fault::new("do something", FaultKind::Unavailable).into()
+}
+
+/// The scene after an earlier pass refused its candidate and could not stop it.
+fn waiting(mut scene: Scene, refusal: Failure) -> Scene {
+    scene.last_attempt = Some(LastAttempt {
+        code: Pending::RefusedCandidateStopPending,
+        at: scene.read.now,
+        refusal: Some(refusal),
+        failed_stops: 2,
+    });
+    scene
+}
+
+fn answers(authority: Result<Authority, EffectError>, stop: Result<Stop, EffectError>) -> Answers {
+    Answers {
+        authority,
+        stop,
+        ..Answers::default()
+    }
+}
+
+fn refused(outcome: &Outcome) -> Option<(Failure, u32)> {
+    match outcome {
+        Outcome::RefusedStop {
+            refusal, failed_stops, ..
+        } => Some((*refusal, *failed_stops)),
+        _ => None,
+    }
+}
+
+/// Finding 1033: an unrelated failure ended the wait, lost the refusal and left the candidate.
+#[test]
+fn an_outage_of_the_policy_neither_ends_nor_forgets_a_refusal() {
+    let mut scene = waiting(Scene::first(), Failure::AuthorizationDenied);
+    scene.attempt = 99;
+    for scene in [scene.late(), scene] {
+        let run = scene.run(&answers(Err(fault()), Err(fault())));
+        assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
+        assert_eq!(refused(&run.outcome), Some((Failure::AuthorizationDenied, 3)));
+        assert!(matches!(run.transition(), Transition::Defer { refusal: Some(_), .. }));
+        let run = scene.run(&answers(Err(fault()), Ok(Stop::Stopped)));
+        assert!(matches!(
+            run.outcome,
+            Outcome::Failed {
+                failure: Failure::AuthorizationDenied,
+                ..
+            }
+        ));
+    }
+}
+
+/// Finding 1034: waits prepared the refused candidate again and swept its predecessors each pass.
+#[test]
+fn a_refusal_that_stands_is_neither_decided_nor_prepared_again() {
+    let scene = waiting(Scene::first(), Failure::CredentialWithdrawn);
+    let run = scene.run(&answers(Ok(Authority::Granted), Err(fault())));
+    assert_eq!(run.steps, ["Stop 1", "Finish"]);
+    assert_eq!(refused(&run.outcome), Some((Failure::CredentialWithdrawn, 3)));
+}
+
+/// Finding 1004: a superseded refused candidate completed without its stop.
+#[test]
+fn a_superseded_refused_candidate_is_stopped_and_then_superseded() {
+    for refusal in [Failure::AuthorizationDenied, Failure::CredentialWithdrawn] {
+        let mut scene = waiting(Scene::replacement(), refusal);
+        scene.target_is_the_older();
+        let run = scene.run(&answers(Ok(Authority::Granted), Err(fault())));
+        assert_eq!(refused(&run.outcome), Some((refusal, 3)), "the stop is not done");
+        let run = scene.run(&answers(Ok(Authority::Granted), Ok(Stop::Stopped)));
+        assert!(run.steps.contains(&"Stop 1".to_owned()), "{:?}", run.steps);
+        assert_eq!(run.success(), Some(Success::RevisionSuperseded));
+        assert_eq!(run.audits(), ["openclaw.agents.lifecycle.supersede -"]);
+    }
+}
+
+/// The same where a newer version is merely admitted, and every predecessor is stopped before it.
+#[test]
+fn an_exclusive_refused_candidate_is_stopped_before_a_newer_version_takes_its_place() {
+    let mut scene = waiting(Scene::replacement(), Failure::AuthorizationDenied);
+    scene.exclusive = true;
+    scene.target_is_the_older();
+    scene.nothing_is_active();
+    let run = scene.run(&answers(Ok(Authority::Granted), Ok(Stop::Stopped)));
+    assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
+    assert_eq!(run.success(), Some(Success::RevisionSuperseded));
+}
+
+/// Finding 1025: yields doubled the backoff like failures.
+#[test]
+fn a_draining_refused_candidate_counts_no_failure() {
+    let scene = waiting(Scene::first(), Failure::CredentialWithdrawn);
+    let run = scene.run(&answers(Ok(Authority::Granted), Ok(Stop::Draining)));
+    assert_eq!(refused(&run.outcome), Some((Failure::CredentialWithdrawn, 2)));
+}
+
+/// Maintenance never stops what it looks after, whatever an earlier pass recorded.
+#[test]
+fn maintenance_of_a_selected_version_refuses_without_a_stop() {
+    let mut scene = waiting(Scene::first(), Failure::AuthorizationDenied);
+    scene.pointer_names_target();
+    let Target::Revision {
+        namespace,
+        agent,
+        revision,
+    } = scene.target
+    else {
+        panic!("the scene is a deployment")
+    };
+    scene.target = Target::Maintenance {
+        namespace,
+        agent,
+        revision,
+        bucket: 1,
+    };
+    let run = scene.run(&answers(Ok(Authority::ActorGone), Ok(Stop::Stopped)));
+    assert_eq!(run.steps, ["Authorize", "Finish"]);
+}
+
+/// A deployment has its deadline also while its predecessor drains; a stop has none.
+#[test]
+fn a_version_that_waits_for_a_predecessor_to_drain_has_its_deadline() {
+    let mut scene = Scene::replacement();
+    scene.exclusive = true;
+    let draining = || answers(Ok(Authority::Granted), Ok(Stop::Draining));
+    assert!(matches!(
+        scene.run(&draining()).transition(),
+        Transition::Defer {
+            reason: Pending::PredecessorStopYielded,
+            ..
+        }
+    ));
+    assert!(matches!(
+        scene.late().run(&draining()).transition(),
+        Transition::Fail {
+            failure: Failure::ConvergenceDeadlineExceeded,
+            ..
+        }
+    ));
+}
