@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::reject::status;
+use crate::{operations, reject::status};
 
 /// How long a request may take as a whole.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
@@ -93,8 +93,10 @@ async fn envelope(mut request: Request, next: Next) -> Response {
         Err(_) => Reply::Refused(Refusal::unavailable("The request took too long.")).into_response(),
     };
     let response = write(response, id);
-    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let elapsed = started.elapsed();
+    let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let status = response.status().as_u16();
+    operations::answered(&method, route.clone(), status, elapsed);
     let route = route.as_deref().unwrap_or("-");
     if status >= 500 {
         tracing::warn!(request = %id, %method, route, status, elapsed_ms, "http.request");

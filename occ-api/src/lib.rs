@@ -5,12 +5,14 @@
 
 mod call;
 mod envelope;
+mod operations;
 mod policy;
 mod reject;
 mod routes;
 mod server;
 mod strict_json;
 
+pub use operations::{Metrics, operations};
 pub use server::{BindError, bind, serve};
 
 use axum::Router;

@@ -3,9 +3,17 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::{Args, ValueEnum};
-use occ_core::{installation::LogLevel, store::Store, worker::Worker};
+use occ_core::{
+    installation::LogLevel,
+    store::Store,
+    worker::{Worker, WorkerHandle},
+};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Done, Failure},
@@ -26,6 +34,9 @@ pub(crate) struct Up {
     /// Where the API listens. Port 0 takes a free one.
     #[arg(long, env = "OCC_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// Where probes and dashboards ask: /livez, /readyz and /metrics, without a key. Nowhere unless given.
+    #[arg(long, env = "OCC_OPERATIONS_LISTEN", value_name = "ADDRESS")]
+    operations_listen: Option<SocketAddr>,
     /// Only the API; another process drives the work.
     #[arg(long, conflicts_with = "worker_only")]
     api_only: bool,
@@ -60,6 +71,10 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     } else {
         Some(occ_api::bind(args.listen).await.map_err(Failure::startup)?)
     };
+    let operations = match args.operations_listen {
+        Some(address) => Some(occ_api::bind(address).await.map_err(Failure::startup)?),
+        None => None,
+    };
     let data = DataDir::open(&path)?;
     // Installed before the first effect, so that no signal ends the process between a commit and its file.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::startup(error.kind()))?;
@@ -68,6 +83,8 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     log(args.log_format, host.file.log_level());
     host.bootstrap().await?;
 
+    // Before anything is measured.
+    let metrics = operations.as_ref().and_then(|_| occ_api::Metrics::install());
     let worker = (!args.api_only).then(|| {
         Worker::new(
             Arc::clone(&host.store) as Arc<dyn Store>,
@@ -76,11 +93,19 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         )
         .start()
     });
-    let api = listener
-        .as_ref()
-        .and_then(|listener| listener.local_addr().ok())
-        .map(url);
-    announce(&host.data, api.as_deref(), output)?;
+    let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok().map(url);
+    let reach = Reach {
+        api: address(&listener),
+        operations: address(&operations),
+    };
+    announce(&host.data, &reach, output)?;
+
+    let ended = CancellationToken::new();
+    let probes = operations.map(|listener| {
+        let store = Arc::clone(&host.store) as Arc<dyn Store>;
+        let router = occ_api::operations(store, worker.as_ref().map(WorkerHandle::health), metrics);
+        tokio::spawn(occ_api::serve(listener, router, ended.clone().cancelled_owned()))
+    });
 
     let stop = async {
         tokio::select! {
@@ -95,18 +120,36 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     if let Some(worker) = worker {
         worker.shutdown().await;
     }
+    ended.cancel();
+    if let Some(probes) = probes {
+        let _ = probes.await;
+    }
     host.close().await;
     Ok(())
 }
 
+/// Where this process can be asked.
+struct Reach {
+    api: Option<String>,
+    operations: Option<String>,
+}
+
 /// Says where everything is, once it is there.
-fn announce(data: &DataDir, api: Option<&str>, output: Output) -> Done {
+fn announce(data: &DataDir, reach: &Reach, output: Output) -> Done {
     let (key, root) = (data.admin_key(), data.root());
-    let all = json!({ "api": api, "keyFile": key, "dataDir": root });
+    let Reach { api, operations } = reach;
+    let all = json!({ "api": api, "operations": operations, "keyFile": key, "dataDir": root });
     output.text(&all, |_| {
-        let reach = api.map_or_else(String::new, |api| format!("API   {api}\nkey   {}\n", key.display()));
+        let line = |name, text: &Option<String>| {
+            text.as_ref()
+                .map_or_else(String::new, |text| format!("{name}  {text}\n"))
+        };
+        let key = api.as_ref().map(|_| key.display().to_string());
         format!(
-            "{reach}data  {}\nCtrl-C stops the control plane; running Agents keep running.\n",
+            "{}{}{}data  {}\nCtrl-C stops the control plane; running Agents keep running.\n",
+            line("API ", api),
+            line("key ", &key),
+            line("ops ", operations),
             root.display()
         )
     })

@@ -16,7 +16,7 @@ pub mod sqlite;
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use record::{
     AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead,
-    RevisionRow, ServiceKeyRow, WorkState,
+    QueueDepth, RevisionRow, ServiceKeyRow, WorkState,
 };
 
 use std::time::Duration;
@@ -151,6 +151,9 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// How long until there is something to do: queued work of a free lane becomes due, or the lease of a claim lapses. Zero
     /// when there is something already.
     async fn next_due(&self) -> StoreResult<Option<Duration>>;
+
+    /// How much work is live, for operators.
+    async fn queue_depth(&self) -> StoreResult<QueueDepth>;
 
     /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.
     async fn work_arrived(&self);

@@ -1,5 +1,7 @@
 //! What the store returns.
 
+use std::time::Duration;
+
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceKeyId},
     reason::{Failure, Success},
@@ -190,4 +192,15 @@ pub struct ServiceKeyRow {
     pub key: NewServiceKey,
     /// Whether it has ended or was revoked.
     pub expired: bool,
+}
+
+/// How much work is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueDepth {
+    /// Waits: for its time, for its lane, or for a worker.
+    pub queued: u64,
+    /// Is being driven, or was when its worker was lost.
+    pub claimed: u64,
+    /// For how long the work that has been due the longest is due; zero when none is.
+    pub overdue: Duration,
 }

@@ -94,6 +94,18 @@ impl Target {
         }
     }
 
+    /// The kind's name, the same as in its stored form.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NamespaceReady { .. } => "namespace_ready",
+            Self::NamespaceDeleted { .. } => "namespace_deleted",
+            Self::AgentStopped { .. } => "agent_stopped",
+            Self::AgentDeleted { .. } => "agent_deleted",
+            Self::Revision { .. } => "revision",
+            Self::Maintenance { .. } => "maintenance",
+        }
+    }
+
     /// The owning Namespace.
     pub const fn namespace(&self) -> NamespaceId {
         match self {

@@ -8,10 +8,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::interpreter::{self, Shared};
+use super::{
+    WorkerHealth,
+    interpreter::{self, Shared},
+    telemetry,
+};
 use crate::{
     installation::Drivers,
-    store::{Change, Store, Write},
+    store::{Change, Store, StoreResult, Write},
     time::{Clock, SystemClock},
     work::Policy,
 };
@@ -28,9 +32,15 @@ pub struct Worker {
 pub struct WorkerHandle {
     shutdown: CancellationToken,
     task: JoinHandle<()>,
+    health: WorkerHealth,
 }
 
 impl WorkerHandle {
+    /// Whether it gets on with its work.
+    pub fn health(&self) -> WorkerHealth {
+        self.health.clone()
+    }
+
     /// Ends the worker: running passes are told to end and give their attempts back.
     pub async fn shutdown(self) {
         self.shutdown.cancel();
@@ -70,24 +80,29 @@ impl Worker {
     /// Starts it in the background.
     pub fn start(self) -> WorkerHandle {
         let shutdown = CancellationToken::new();
-        let task = tokio::spawn(self.run(shutdown.clone()));
-        WorkerHandle { shutdown, task }
+        let health = WorkerHealth::new(&self.shared.policy);
+        let task = tokio::spawn(serve(self.shared, shutdown.clone(), health.clone()));
+        WorkerHandle { shutdown, task, health }
     }
 
     /// Works until it is told to shut down. Dropped before, it is a worker that died: its claims lapse.
     pub async fn run(self, shutdown: CancellationToken) {
-        serve(self.shared, shutdown).await;
+        let health = WorkerHealth::new(&self.shared.policy);
+        serve(self.shared, shutdown, health).await;
     }
 }
 
-async fn serve(shared: Arc<Shared>, shutdown: CancellationToken) {
+async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerHealth) {
+    telemetry::describe();
     shared.drivers.attach_hooks();
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
     look_after_selected(&shared).await;
     let mut passes = JoinSet::new();
     while !shutdown.is_cancelled() {
         let full = passes.len() >= shared.policy.concurrency;
-        let due = if full { None } else { next_due(&shared).await };
+        let looked = if full { Ok(None) } else { next_due(&shared).await };
+        health.turned(looked.is_ok());
+        let due = looked.unwrap_or_default();
         if due == Some(Duration::ZERO)
             && (claim(&shared, &mut passes, &shutdown).await > 0 || recover(&shared).await > 0)
         {
@@ -135,6 +150,7 @@ async fn claim(shared: &Arc<Shared>, passes: &mut JoinSet<()>, shutdown: &Cancel
         Ok(claims) => {
             let count = claims.len();
             for claim in claims {
+                telemetry::claimed(&claim);
                 let (shared, shutdown) = (Arc::clone(shared), shutdown.clone());
                 passes.spawn(async move { interpreter::run(&shared, claim, sent, &shutdown).await });
             }
@@ -152,6 +168,7 @@ async fn recover(shared: &Shared) -> usize {
     match shared.store.recover(shared.lease()).await {
         Ok(0) => 0,
         Ok(count) => {
+            telemetry::recovered(count);
             tracing::info!(count, "worker.recovered");
             count
         }
@@ -163,12 +180,8 @@ async fn recover(shared: &Shared) -> usize {
 }
 
 /// How long until work is due, or a claim lapses; looks without claiming, so that an idle worker costs one cheap query a poll.
-async fn next_due(shared: &Shared) -> Option<Duration> {
-    match shared.store.next_due().await {
-        Ok(due) => due,
-        Err(error) => {
-            tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
-            None
-        }
-    }
+async fn next_due(shared: &Shared) -> StoreResult<Option<Duration>> {
+    shared.store.next_due().await.inspect_err(|error| {
+        tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
+    })
 }

@@ -11,6 +11,7 @@ use super::{
     pass::{ComputeFacts, StopRecord, WriteBox, revision_ref},
     runtime::revision_context,
     settle::{consequences, settle},
+    telemetry,
 };
 use crate::{
     audit::{AuditEvent, Authorization},
@@ -80,6 +81,7 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
             return;
         }
         Err(Interrupted::CutOff) => {
+            telemetry::lease_lost(&claim);
             tracing::warn!(work = claim.target.key(), code = "CLAIM_LOST", "worker.error");
             return;
         }
@@ -138,7 +140,7 @@ impl crate::driver::StateReader for StateOf {
 
 /// Settles the claim with the outcome's writes, in one change.
 async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant, heartbeat: &Heartbeat) {
-    let transition = settle(outcome, pass, &shared.policy, randomness::unit());
+    let mut transition = settle(outcome, pass, &shared.policy, randomness::unit());
     let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
     match outcome {
         Outcome::Done {
@@ -153,13 +155,12 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
     change
         .writes
         .extend(consequences(&transition, pass).into_iter().map(|write| write.0));
-    let code = transition.code();
     let cause = pass.progress.cause().map(ToString::to_string);
     let cause = cause.as_deref().unwrap_or_default();
     let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
     // Why the stop of a refused candidate fails is for operators to see each time (seed).
     let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
-    change.writes.push(Write::Settle(pass.claim.token, transition));
+    change.writes.push(Write::Settle(pass.claim.token, transition.clone()));
     let committed = match commit(shared, change, heartbeat).await {
         Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
             Err(CommitError::Conflict(Expect::ClaimHeld(pass.claim.token)))
@@ -172,6 +173,7 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
                 Failure::ActiveRevisionChanged,
                 randomness::unit(),
             );
+            transition = retry.clone();
             let change = Change::new()
                 .expect(Expect::ClaimHeld(pass.claim.token))
                 .write(Write::Settle(pass.claim.token, retry));
@@ -179,6 +181,11 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
         }
         other => other,
     };
+    let code = transition.code();
+    match &committed {
+        Ok(()) => telemetry::settled(&pass.claim, &transition, started.elapsed()),
+        Err(_) => telemetry::lease_lost(&pass.claim),
+    }
     let work = pass.claim.target.key();
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match committed {

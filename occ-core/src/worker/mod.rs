@@ -8,6 +8,7 @@
 mod agent;
 mod authority;
 mod dispatch;
+mod health;
 mod interpreter;
 mod lease;
 mod namespace;
@@ -16,8 +17,10 @@ mod refusal;
 mod revision;
 mod runtime;
 mod settle;
+mod telemetry;
 
 pub use authority::Authority;
 pub use dispatch::{Worker, WorkerHandle};
+pub use health::WorkerHealth;
 pub use pass::{ComputeFacts, Event, Outcome, Pass, Progress, Step, StopRecord, WriteBox};
 pub use settle::{consequences, settle};

@@ -21,16 +21,13 @@ pub(in crate::store) struct TargetColumns {
 
 impl TargetColumns {
     pub(in crate::store) fn of(target: &Target) -> Self {
-        let (kind, operation, bucket) = match target {
-            Target::NamespaceReady { .. } => ("namespace_ready", None, None),
-            Target::NamespaceDeleted { .. } => ("namespace_deleted", None, None),
-            Target::AgentStopped { operation, .. } => ("agent_stopped", Some(operation.to_string()), None),
-            Target::AgentDeleted { .. } => ("agent_deleted", None, None),
-            Target::Revision { .. } => ("revision", None, None),
-            Target::Maintenance { bucket, .. } => ("maintenance", None, Some(*bucket)),
+        let (operation, bucket) = match target {
+            Target::AgentStopped { operation, .. } => (Some(operation.to_string()), None),
+            Target::Maintenance { bucket, .. } => (None, Some(*bucket)),
+            _ => (None, None),
         };
         Self {
-            kind,
+            kind: target.kind(),
             agent: target.agent().map(|id| id.to_string()),
             revision: target.revision().map(|id| id.to_string()),
             operation,

@@ -8,7 +8,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::{connection::Connections, fault::Fault, now, read};
 use crate::{
     store::{
-        StoreResult,
+        QueueDepth, StoreResult,
         row::{Columns, work::WorkRow},
     },
     time::Timestamp,
@@ -155,4 +155,25 @@ async fn wait(db: &mut SqliteConnection, query: &'static str) -> Result<Option<D
     let row = sqlx::query(query).fetch_optional(db).await?;
     row.map(|row| Ok(Duration::from_millis(Columns { row: &row, of: "work" }.number("wait")?)))
         .transpose()
+}
+
+pub(super) const DEPTH: &str = concat!(
+    "SELECT (SELECT count(*) FROM work WHERE state = 'queued') AS queued,
+        (SELECT count(*) FROM work WHERE state = 'claimed') AS claimed,
+        max(0, ",
+    now!(),
+    " - coalesce((SELECT min(available_at) FROM work WHERE state = 'queued'), ",
+    now!(),
+    ")) AS overdue"
+);
+
+/// How much is live. Both counts are of partial indexes.
+pub(super) async fn depth(db: &mut SqliteConnection) -> Result<QueueDepth, Fault> {
+    let row = sqlx::query(DEPTH).fetch_one(db).await?;
+    let columns = Columns { row: &row, of: "work" };
+    Ok(QueueDepth {
+        queued: columns.number("queued")?,
+        claimed: columns.number("claimed")?,
+        overdue: Duration::from_millis(columns.number("overdue")?),
+    })
 }

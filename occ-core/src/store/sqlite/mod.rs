@@ -39,7 +39,7 @@ use crate::{
     resource::{Installation, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -260,6 +260,10 @@ impl Store for SqliteStore {
 
     async fn next_due(&self) -> StoreResult<Option<Duration>> {
         Ok(claim::next_due(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn queue_depth(&self) -> StoreResult<QueueDepth> {
+        Ok(claim::depth(&mut *self.connections.read().await?).await?)
     }
 
     async fn work_arrived(&self) {

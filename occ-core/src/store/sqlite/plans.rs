@@ -58,6 +58,7 @@ async fn ten_thousand_finished_versions_are_in_no_plan_of_a_claim_or_a_pass() {
     let cases = [
         (claim::IS_DUE, "work_queued"),
         (claim::DUE, "work_queued"),
+        (claim::DEPTH, "work_queued"),
         (claim::NEXT_DUE, "work_queued"),
         (claim::NEXT_LAPSE, "work_lease"),
         (claim::DUE, "SEARCH c USING COVERING INDEX"),

@@ -9,7 +9,7 @@ use std::{
 use occ_core::{
     reason::{Pending, Success},
     resource::Agent,
-    store::{Change, CommitError, Expect, Store, Write},
+    store::{Change, CommitError, Expect, QueueDepth, Store, Write},
     work::{ClaimToken, Lease, NewWork, Target, Transition},
 };
 use uuid::Uuid;
@@ -271,6 +271,37 @@ pub(super) async fn the_next_due_work_is_that_of_a_free_lane(subject: Arc<dyn Su
         due > Duration::from_secs(10) && due <= Duration::from_secs(50),
         "{due:?}"
     );
+}
+
+pub(super) async fn the_depth_of_the_queue_counts_what_is_live(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let depth = async || world.store.queue_depth().await.expect("a read");
+    assert_eq!(depth().await, QueueDepth::default());
+    let agents = waiting(&world, 2).await;
+    let queued = depth().await;
+    assert_eq!((queued.queued, queued.claimed), (2, 0));
+    until("the wait shows", async || {
+        (depth().await.overdue > Duration::ZERO).then_some(())
+    })
+    .await;
+    let claim = world.claim(LONG).await;
+    let claimed = depth().await;
+    assert_eq!((claimed.queued, claimed.claimed), (1, 1));
+    // What waits for its time is queued, and not overdue.
+    let later = Transition::Retry {
+        reason: Pending::DependencyUnavailable,
+        delay: Duration::from_secs(50),
+    };
+    world.settle(&claim, later.clone()).await;
+    let claim = world.claim(LONG).await;
+    world.settle(&claim, later).await;
+    let waits = QueueDepth {
+        queued: 2,
+        ..QueueDepth::default()
+    };
+    assert_eq!(depth().await, waits);
+    world.deploy(&agents[0]).await;
+    assert_eq!(depth().await.queued, 3);
 }
 
 pub(super) async fn enqueued_work_wakes_a_waiting_worker(subject: Arc<dyn Subject>) {

@@ -132,6 +132,7 @@ where
             a_renewed_claim_outlives_its_first_lease,
             a_lapsed_or_unknown_claim_is_not_renewed,
             the_next_due_work_is_that_of_a_free_lane,
+            the_depth_of_the_queue_counts_what_is_live,
             enqueued_work_wakes_a_waiting_worker,
             work_enqueued_twice_is_the_work_that_exists,
             work_of_another_actor_is_not_taken_over;

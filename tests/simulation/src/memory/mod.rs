@@ -23,7 +23,7 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -339,6 +339,10 @@ impl Store for MemoryStore {
 
     async fn next_due(&self) -> StoreResult<Option<Duration>> {
         Ok(self.look(Data::next_due))
+    }
+
+    async fn queue_depth(&self) -> StoreResult<QueueDepth> {
+        Ok(self.look(Data::depth))
     }
 
     async fn work_arrived(&self) {

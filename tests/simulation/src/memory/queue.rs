@@ -8,7 +8,7 @@ use occ_core::{
     randomness,
     reason::{Failure, Pending},
     resource::NamespaceStatus,
-    store::{CommitError, Expect},
+    store::{CommitError, Expect, QueueDepth},
     time::Timestamp,
     work::{Claim, ClaimToken, FailureData, LastAttempt, Lease, Lost, NewWork, Target, Transition},
 };
@@ -125,6 +125,19 @@ impl Data {
             _ => None,
         });
         next.min()
+    }
+
+    pub(super) fn depth(&self, now: Timestamp) -> QueueDepth {
+        let live = |state: fn(&State) -> bool| self.work.values().filter(move |work| state(&work.state));
+        let queued = |state: &State| matches!(state, State::Queued);
+        QueueDepth {
+            queued: live(queued).count() as u64,
+            claimed: live(|state| matches!(state, State::Claimed { .. })).count() as u64,
+            overdue: live(queued)
+                .map(|work| now.since(work.available_at))
+                .max()
+                .unwrap_or_default(),
+        }
     }
 
     pub(super) fn settle(

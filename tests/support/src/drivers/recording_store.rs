@@ -17,7 +17,7 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -198,5 +198,6 @@ passed_on! {
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;
     fn next_due(&self) -> StoreResult<Option<Duration>>;
+    fn queue_depth(&self) -> StoreResult<QueueDepth>;
     fn work_arrived(&self) -> ();
 }
