@@ -4,11 +4,13 @@
 //! ([`Write`]), what drivers staged, and the audit events, committed together or not at all. Nothing holds a transaction
 //! open over a driver call: callers gather, decide purely, and commit; a [`CommitError::Conflict`] means gather again.
 //!
-//! `SQLite` is the embedded default; a second store implements the same trait and passes the same suite.
+//! `SQLite` is the embedded default, `PostgreSQL` the store for several processes; both pass the same suite.
 
 mod change;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod record;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -1,7 +1,11 @@
 //! Counterparts that OCC's tests and its quickstart talk to, where the real one costs money or needs an account.
 //!
-//! [`model_server`] stands in for a model provider; [`drivers`] are drivers that run nothing, for tests of the engine. Nothing
+//! [`model_server`] stands in for a model provider; `postgres` (a feature) starts a database server, `proxy` stands before it and fails; [`drivers`] are drivers that run nothing, for tests of the engine. Nothing
 //! here belongs in an installation.
 
 pub mod drivers;
 pub mod model_server;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "postgres")]
+pub mod proxy;

@@ -7,8 +7,9 @@ use sqlx::{Row as _, SqliteConnection};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::{
-    child::{DRIVER, Role, command},
+    child::{Role, command},
     subject::raw,
+    world::DRIVER,
 };
 
 /// Everything of each version, or nothing: its work, its record, its event. Returns how many versions there are.

@@ -11,8 +11,8 @@ use occ_core::{
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::{
-    child::{Load, World},
     subject::{SqliteSubject, raw},
+    world::{Load, World},
 };
 
 /// A database with a deployed, running Agent, and a connection past the store.

@@ -7,6 +7,8 @@ mod opening;
 mod sharing;
 mod space;
 mod subject;
+#[path = "../world/mod.rs"]
+mod world;
 
 use std::{process::ExitCode, sync::Arc};
 

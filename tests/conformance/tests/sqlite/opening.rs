@@ -15,8 +15,8 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tempfile::TempDir;
 
 use crate::{
-    child::{Load, World},
     subject::raw,
+    world::{Load, World},
 };
 
 fn place() -> (TempDir, PathBuf) {

@@ -6,9 +6,9 @@ use occ_conformance::store::Subject as _;
 use occ_core::store::CommitError;
 
 use crate::{
-    child::{Load, World},
     crash::whole,
     subject::{SqliteSubject, raw},
+    world::{Load, World},
 };
 
 pub async fn a_write_waits_for_another_process_and_gives_up_cleanly() {

@@ -1,0 +1,99 @@
+//! What a change must have to itself while it is judged and written.
+//!
+//! A change is decided on what was read; between its check and its commit nobody else may change that. Every change names what it
+//! rests on (shared) and what it changes (alone), and all take these locks in one order: Namespace, then Agent, then the rest.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    id::NamespaceId,
+    store::{Change, Expect, Write},
+};
+
+/// Names of locks, and whether each is held alone. The names sort in the lock order.
+#[derive(Debug, Default)]
+pub(super) struct Locks(BTreeMap<String, bool>);
+
+impl Locks {
+    pub(super) fn of(change: &Change) -> Self {
+        let mut locks = Self::default();
+        change.expect.iter().for_each(|expect| locks.expected(expect));
+        change.writes.iter().for_each(|write| locks.written(write));
+        locks
+    }
+
+    fn add(&mut self, order: u8, name: impl std::fmt::Display, alone: bool) {
+        *self.0.entry(format!("{order} {name}")).or_default() |= alone;
+    }
+
+    /// A Namespace that is changed.
+    pub(super) fn namespace(&mut self, id: NamespaceId) {
+        self.add(1, id, true);
+    }
+
+    pub(super) fn json(&self) -> Value {
+        self.0.iter().map(|(name, alone)| json!([name, alone])).collect()
+    }
+
+    fn expected(&mut self, expect: &Expect) {
+        match expect {
+            Expect::NoInstallation => self.add(0, "installation", true),
+            Expect::Namespace(id, _) | Expect::NamespaceStatus(id, _) => self.add(1, id, false),
+            Expect::NamespaceEmpty(id) => self.add(1, id, true),
+            Expect::Agent(id, _) | Expect::AgentRuntime { agent: id, .. } | Expect::RevisionCount(id, _) => {
+                self.add(2, id, false);
+            }
+            Expect::Configuration(id, _) => self.add(3, id, false),
+            Expect::ConfigurationUnreferenced(id) => self.add(3, id, true),
+            Expect::Secret(id, _) => self.add(4, id, false),
+            Expect::SecretUnreferenced(id) => self.add(4, id, true),
+            Expect::Role(id) => self.add(5, id, false),
+            Expect::RoleUnreferenced(id) => self.add(5, id, true),
+            // Their rows are locked.
+            Expect::ClaimHeld(_) | Expect::WorkFailed(_) | Expect::WorkActor(..) => {}
+        }
+    }
+
+    fn written(&mut self, write: &Write) {
+        match write {
+            Write::Installation(_) => self.add(0, "installation", true),
+            Write::Namespace(row) => self.add(1, row.id, true),
+            Write::NamespaceStatus { id, .. } | Write::NamespaceTombstone(id) => self.add(1, id, true),
+            Write::Configuration(row) => self.add(1, row.namespace_id, false),
+            Write::UpdateConfiguration(row) => self.add(3, row.id, true),
+            Write::DeleteConfiguration(id) => self.add(3, id, true),
+            Write::Secret(row) => self.add(1, row.namespace_id, false),
+            Write::UpdateSecret(row) => self.add(4, row.id, true),
+            Write::DeleteSecret(id) => self.add(4, id, true),
+            Write::Agent(agent, _) => {
+                self.add(1, agent.namespace_id, false);
+                self.add(2, agent.id, true);
+                self.add(3, agent.configuration_id, false);
+            }
+            Write::UpdateAgent(agent) => {
+                self.add(2, agent.id, true);
+                self.add(3, agent.configuration_id, false);
+            }
+            Write::DropWorkspaceSetup(id)
+            | Write::CompleteWorkspaceSetup(id)
+            | Write::ActiveRevision(id, _)
+            | Write::RemoveAgent(id) => self.add(2, id, true),
+            Write::Revision { revision, .. } => self.add(2, revision.agent_id, true),
+            Write::AccessBinding(binding) => self.add(5, &binding.role_id, false),
+            Write::DeleteRole(id) => self.add(5, id, true),
+            // Rows that nothing else rests on, or that the statement itself locks.
+            Write::Principal(..)
+            | Write::Role(_)
+            | Write::DeleteAccessBinding(_)
+            | Write::ServiceKey(_)
+            | Write::RevokeServiceKey(_)
+            | Write::RevisionRetired(_)
+            | Write::Enqueue(_)
+            | Write::EnqueueLater(..)
+            | Write::Requeue(_)
+            | Write::Settle(..) => {}
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The store for several processes: one `PostgreSQL` database, any number of API servers and workers.
+//!
+//! Every read is one statement and every write one call of a function of the schema (`migrations/0001_functions.sql`): one round
+//! trip, one transaction, nothing held over a wait for the caller. See docs/adr/0008 for what that buys and costs.
+
+mod change;
+mod claim;
+mod commit;
+mod connections;
+mod fault;
+mod locks;
+mod open;
+mod policy;
+mod read;
+mod record;
+mod schema;
+mod settings;
+mod wake;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use open::{OpenError, SchemaVersion};
+pub use settings::PostgresSettings;
+
+use self::{claim::Claims, connections::Connections, wake::Wake};
+use crate::{
+    driver::Identity,
+    iam::{AccessBinding, Role},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    resource::{Installation, Secret},
+    store::{
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
+        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
+    },
+    time::Timestamp,
+    work::{Claim, ClaimToken, Lease, NewWork, Target},
+};
+
+/// What a statement's `$1`, `$2`, ... are.
+macro_rules! arguments {
+    () => { sqlx::postgres::PgArguments::default() };
+    ($($value:expr),+ $(,)?) => {{
+        let mut arguments = sqlx::postgres::PgArguments::default();
+        $(sqlx::Arguments::add(&mut arguments, $value)
+            .map_err(|_| $crate::store::postgres::fault::Fault::Corrupt("argument"))?;)+
+        arguments
+    }};
+}
+use arguments;
+
+/// A store in a `PostgreSQL` database. Clones share its connections.
+#[derive(Clone)]
+pub struct PostgresStore {
+    connections: Arc<Connections>,
+    claims: Arc<Claims>,
+    wake: Arc<Wake>,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Opens a database that [`migrate`](Self::migrate) has brought to this program's version of the schema.
+    pub async fn open(settings: &PostgresSettings) -> Result<Self, OpenError> {
+        open::check(settings).await?;
+        let connections = Connections::new(settings.session(), settings.connections, settings.query_timeout);
+        let connections = Arc::new(connections);
+        Ok(Self {
+            claims: Arc::default(),
+            wake: Arc::new(Wake::new(settings, &connections)),
+            connections,
+        })
+    }
+
+    /// Brings the schema of a database to this program's version, and says what it found. A newer one is refused.
+    ///
+    /// Creates the role `occ_application`, which may read everything and write only through the schema's functions; when the user
+    /// may not create roles, an administrator creates it and the migration is repeated.
+    pub async fn migrate(settings: &PostgresSettings) -> Result<SchemaVersion, OpenError> {
+        open::migrate(settings).await
+    }
+
+    /// Looks at the schema without changing anything.
+    pub async fn schema(settings: &PostgresSettings) -> Result<SchemaVersion, OpenError> {
+        open::look(settings).await
+    }
+
+    /// Closes every connection that is not in use. Later calls find the store unavailable.
+    pub async fn close(&self) {
+        self.connections.close().await;
+    }
+}
+
+/// Runs a write to its end although its caller may be gone: what was committed must wake somebody.
+async fn detached<T: Send + 'static>(write: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    use tracing::Instrument as _;
+    tokio::spawn(write.in_current_span()).await.ok()
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn now(&self) -> StoreResult<Timestamp> {
+        Ok(self.read_now().await?)
+    }
+
+    async fn installation(&self) -> StoreResult<Option<Installation>> {
+        Ok(self.read_installation().await?)
+    }
+
+    async fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>> {
+        Ok(self.read_namespace(id).await?)
+    }
+
+    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
+        Ok(self.read_namespaces().await?)
+    }
+
+    async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
+        Ok(self.read_contents(id, limit).await?)
+    }
+
+    async fn configuration(
+        &self,
+        namespace: NamespaceId,
+        id: ConfigurationId,
+    ) -> StoreResult<Option<ConfigurationRow>> {
+        Ok(self.read_configuration(namespace, id).await?)
+    }
+
+    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
+        Ok(self.read_configurations(namespace).await?)
+    }
+
+    async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
+        Ok(self.read_secret(namespace, id).await?)
+    }
+
+    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
+        Ok(self.read_secrets(namespace).await?)
+    }
+
+    async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
+        Ok(self.read_secret_consumers(namespace, id).await?)
+    }
+
+    async fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>> {
+        Ok(self.read_configuration_consumers(namespace, id).await?)
+    }
+
+    async fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>> {
+        Ok(self.read_agent(namespace, id).await?)
+    }
+
+    async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>> {
+        Ok(self.read_agents(namespace).await?)
+    }
+
+    async fn revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<RevisionRow>> {
+        Ok(self.read_revision(namespace, agent, id).await?)
+    }
+
+    async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
+        Ok(self.read_revisions(namespace, agent).await?)
+    }
+
+    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
+        Ok(self.read_deploy(namespace, agent).await?)
+    }
+
+    async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
+        Ok(self.read_pass(target).await?)
+    }
+
+    async fn deployment(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        revision: RevisionId,
+    ) -> StoreResult<Option<DeploymentRow>> {
+        Ok(self.read_deployment(namespace, agent, revision).await?)
+    }
+
+    async fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>> {
+        Ok(self.read_work_state(key).await?)
+    }
+
+    async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>> {
+        Ok(self.read_service_key(id).await?)
+    }
+
+    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
+        Ok(self.read_roles(namespace).await?)
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
+        Ok(self.read_access_bindings(namespace).await?)
+    }
+
+    async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {
+        Ok(self.read_service_principals(namespace).await?)
+    }
+
+    async fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>> {
+        Ok(self.read_owner(namespace, id).await?)
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), CommitError> {
+        let store = self.clone();
+        let committed = detached(async move {
+            let committed = store.commit_change(&change).await;
+            for write in &change.writes {
+                if let Write::Settle(token, _) = write {
+                    store.claims.forget(*token);
+                }
+            }
+            committed
+        });
+        committed.await.unwrap_or(Err(CommitError::UnknownOutcome))
+    }
+
+    async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let store = self.clone();
+        let claimed = detached(async move { store.take(limit, lease).await });
+        Ok(claimed.await.ok_or(StoreError::Unavailable)??)
+    }
+
+    async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
+        Ok(self.extend(token, lease).await?)
+    }
+
+    async fn recover(&self, lease: Lease) -> StoreResult<usize> {
+        let store = self.clone();
+        let recovered = detached(async move { store.recover_lost(lease).await });
+        Ok(recovered.await.ok_or(StoreError::Unavailable)??)
+    }
+
+    async fn selected(&self) -> StoreResult<Vec<NewWork>> {
+        Ok(self.read_selected().await?)
+    }
+
+    async fn next_due(&self) -> StoreResult<Option<Duration>> {
+        Ok(self.wait_for_due().await?)
+    }
+
+    async fn queue_depth(&self) -> StoreResult<QueueDepth> {
+        Ok(self.read_depth().await?)
+    }
+
+    async fn work_arrived(&self) {
+        self.wake.arrived().await;
+    }
+}

@@ -1,0 +1,323 @@
+//! Real faults: connections that freeze and break, a server that crashes, workers that are stopped and killed.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use occ_conformance::store::Subject as _;
+use occ_core::{
+    id::AgentId,
+    store::{
+        CommitError, Store,
+        postgres::{PostgresSettings, PostgresStore},
+    },
+    work::Lease,
+};
+use occ_test_support::{
+    postgres::{Cluster, Database},
+    proxy::{Proxy, Trap},
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdout},
+};
+
+use crate::{
+    child::{self, LEASE},
+    subject::PostgresSubject,
+    world::{Load, World},
+};
+
+const LONG: Lease = Lease {
+    duration: Duration::from_mins(10),
+    max_attempts: 5,
+};
+
+/// What only the request of a commit holds.
+const COMMIT: &[u8] = br#""expects""#;
+
+/// Waits for a condition, within a bound for a busy machine.
+async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..1200 {
+        if let Some(found) = found().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what} did not happen within a minute");
+}
+
+/// A database, a proxy before it, and a store that reaches it through the proxy alone.
+async fn proxied(timeout: Duration) -> (Database, Proxy, PostgresStore) {
+    let database = Database::fresh().await;
+    let url = url::Url::parse(&database.url()).expect("a URL");
+    let host = url.host_str().expect("a host");
+    let server = tokio::net::lookup_host((host, url.port().unwrap_or(5432))).await;
+    let server: SocketAddr = server.expect("an address").next().expect("an address");
+    let proxy = Proxy::start(server).await.expect("a proxy");
+    let mut through = url.clone();
+    through.set_host(Some("127.0.0.1")).expect("a host");
+    through.set_port(Some(proxy.address().port())).expect("a port");
+    let settings = PostgresSettings::from_url(through.as_str()).expect("a URL");
+    let store = PostgresStore::open(&settings.with_query_timeout(timeout)).await;
+    (database, proxy, store.expect("the store opens"))
+}
+
+async fn direct(database: &Database) -> Arc<dyn Store> {
+    let store = PostgresStore::open(&database.settings()).await;
+    Arc::new(store.expect("the store opens"))
+}
+
+/// The connections that a store has fall silent, as behind a firewall that forgot them: each call fails at most once, after its
+/// limit, and the next goes through a new connection.
+pub async fn a_frozen_connection_does_not_stop_claims() {
+    let (_database, proxy, store) = proxied(Duration::from_secs(2)).await;
+    let mut world = World::create(Arc::new(store.clone())).await;
+    // Several connections are open.
+    let reads = (0..8).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.namespaces().await.map(drop) })
+    });
+    for read in reads.collect::<Vec<_>>() {
+        read.await.expect("no panic").expect("a read");
+    }
+    world.step(Load::Small).await.expect("the change commits");
+    proxy.freeze();
+    let mut silent = 0;
+    let claims = until("a claim", async || {
+        let claims = store.claim(4, LONG).await.ok();
+        silent += usize::from(claims.is_none());
+        claims
+    })
+    .await;
+    assert_eq!(claims.len(), 1);
+    assert!(silent <= 1, "{silent} claims met a silent connection");
+    // What may happen twice is asked again by itself.
+    proxy.freeze();
+    assert_eq!(store.renew(claims[0].token, LONG).await, Ok(true));
+    proxy.freeze();
+    assert_eq!(store.namespaces().await.expect("a read").len(), 1);
+}
+
+/// Every connection is cut, again and again: reads do not notice, and what was acknowledged is there.
+pub async fn cut_connections_are_replaced() {
+    let (database, proxy, store) = proxied(Duration::from_secs(20)).await;
+    let mut world = World::create(Arc::new(store.clone())).await;
+    let mut last = 0;
+    for _ in 0..10 {
+        last = world.step(Load::Small).await.expect("the change commits");
+        proxy.cut();
+        assert_eq!(world.count().await, last);
+    }
+    assert_eq!(World::open(direct(&database).await).await.count().await, last);
+}
+
+/// The commit happened, and its answer was lost.
+pub async fn a_commit_whose_answer_is_lost_is_of_unknown_outcome_and_happens_once() {
+    let (database, proxy, store) = proxied(Duration::from_secs(20)).await;
+    let mut world = World::create(Arc::new(store)).await;
+    world.step(Load::Large).await.expect("the change commits");
+    proxy.trap(Trap::Answer, COMMIT);
+    assert_eq!(world.step(Load::Small).await, Err(CommitError::UnknownOutcome));
+    assert_eq!(proxy.sprung(), 1);
+    assert_eq!(World::open(direct(&database).await).await.count().await, 2);
+    assert_eq!(world.step(Load::Small).await, Ok(3), "the store goes on");
+}
+
+/// The request was lost: nothing happened, and nobody asks for it again.
+pub async fn a_commit_whose_request_is_lost_is_of_unknown_outcome_and_never_happens() {
+    let (database, proxy, store) = proxied(Duration::from_secs(20)).await;
+    let mut world = World::create(Arc::new(store)).await;
+    proxy.trap(Trap::Request, COMMIT);
+    assert_eq!(world.step(Load::Small).await, Err(CommitError::UnknownOutcome));
+    assert_eq!(World::open(direct(&database).await).await.count().await, 0);
+    assert_eq!(world.step(Load::Small).await, Ok(1), "the store goes on");
+}
+
+/// Another process enqueues, and the notification wakes this one; so it does after the listening connection was cut.
+pub async fn work_of_another_process_wakes_this_one() {
+    let (database, proxy, store) = proxied(Duration::from_secs(20)).await;
+    let mut elsewhere = World::create(direct(&database).await).await;
+    // Listening starts beside the store: whatever wakes early is drained by then.
+    let mut woken = async || {
+        until("a notification", async || {
+            elsewhere.step(Load::Small).await.expect("the change commits");
+            tokio::time::timeout(Duration::from_millis(500), store.work_arrived())
+                .await
+                .ok()
+        })
+        .await;
+    };
+    woken().await;
+    proxy.cut();
+    woken().await;
+}
+
+/// `pg_ctl stop -m immediate` and a new start, in the middle of work: what was acknowledged is there, what was not is whole or
+/// absent, and the store that was open goes on.
+pub async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
+    if std::env::var_os("DATABASE_URL").is_some() {
+        // A given server is not ours to crash.
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o711)).expect("its owner");
+    let cluster = Cluster::create(&place.path().join("cluster")).expect("a cluster");
+    cluster.start(&[]).expect("it starts");
+    let settings = PostgresSettings::from_url(&cluster.url("postgres")).expect("a URL");
+    // Longer than a restart takes: what may be asked twice does not notice it.
+    let settings = settings.with_query_timeout(Duration::from_secs(40));
+    PostgresStore::migrate(&settings).await.expect("it is migrated");
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("the store opens"));
+    World::create(Arc::clone(&store)).await;
+    let (mut acknowledged, mut unknown) = (0, 0);
+    for _ in 0..3 {
+        let writing = tokio::spawn({
+            let store = Arc::clone(&store);
+            async move {
+                let mut world = World::open(store).await;
+                let mut done = 0;
+                loop {
+                    match world.step(Load::Small).await {
+                        Ok(_) => done += 1,
+                        Err(error) => return (done, error),
+                    }
+                }
+            }
+        });
+        let before = acknowledged;
+        until("some work", async || {
+            let looking = World::open(Arc::clone(&store)).await;
+            (looking.count().await > before + 20).then_some(())
+        })
+        .await;
+        cluster.stop("immediate").expect("it crashes");
+        cluster.start(&[]).expect("it starts again");
+        let (done, error) = writing.await.expect("no panic");
+        acknowledged += done;
+        match error {
+            CommitError::UnknownOutcome => unknown += 1,
+            CommitError::Unavailable => {}
+            other => panic!("{other:?}"),
+        }
+        let there = World::open(Arc::clone(&store)).await.count().await;
+        assert!(
+            there >= acknowledged && there <= acknowledged + unknown,
+            "{there}: {acknowledged} and {unknown}"
+        );
+        acknowledged = there;
+        unknown = 0;
+    }
+    cluster.stop("immediate").expect("it stops");
+}
+
+struct Worker {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Worker {
+    fn start(url: &str) -> Self {
+        let mut child = child::command(url).spawn().expect("the worker starts");
+        let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        Self { child, lines }
+    }
+
+    async fn says(&mut self, what: &str) -> usize {
+        let line = self
+            .lines
+            .next_line()
+            .await
+            .expect("a line")
+            .expect("the worker goes on");
+        let number = line.strip_prefix(what).unwrap_or_else(|| panic!("{line}"));
+        number.trim().parse().expect("a number")
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().expect("it runs").to_string();
+        let sent = std::process::Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("a signal").success());
+    }
+}
+
+/// SIGSTOP past the lease: another worker has the Agent by then, and what the first one publishes when it goes on is refused.
+pub async fn a_worker_that_was_stopped_past_its_lease_publishes_nothing() {
+    let subject = PostgresSubject::new().await;
+    let store = subject.store();
+    let mut world = World::create(Arc::clone(&store)).await;
+    world.step(Load::Small).await.expect("the change commits");
+    let mut worker = Worker::start(&subject.database.url());
+    assert_eq!(worker.says("claimed").await, 1);
+    worker.signal("-STOP");
+    let claim = until("the work is claimed again", async || {
+        store.recover(LONG).await.expect("a recovery");
+        store.claim(4, LONG).await.expect("a claim").pop()
+    })
+    .await;
+    assert_eq!(claim.attempt, 2);
+    worker.signal("-CONT");
+    let mut input = worker.child.stdin.take().expect("its input");
+    input.write_all(b"\n").await.expect("it is told");
+    assert_eq!(worker.says("published").await, 0);
+    assert_eq!(
+        store.renew(claim.token, LONG).await,
+        Ok(true),
+        "the claim of the other stands"
+    );
+}
+
+/// A worker with a thousand live claims is killed. As soon as their leases lapse all of them are taken up again, once each: a lost
+/// claim waits at most a second more.
+pub async fn a_thousand_claims_of_a_killed_worker_are_all_claimed_again() {
+    const AGENTS: usize = 1000;
+    let subject = PostgresSubject::new().await;
+    let store = subject.store();
+    World::create(Arc::clone(&store)).await;
+    many(&subject, AGENTS).await;
+    let mut worker = Worker::start(&subject.database.url());
+    assert_eq!(worker.says("claimed").await, AGENTS);
+    let killed = store.now().await.expect("the clock");
+    worker.signal("-KILL");
+    let mut again: Vec<(AgentId, occ_core::time::Timestamp)> = Vec::new();
+    until("every claim", async || {
+        store.recover(LONG).await.expect("a recovery");
+        for claim in store.claim(AGENTS, LONG).await.expect("a claim") {
+            assert_eq!(claim.attempt, 2);
+            again.push((claim.target.agent().expect("an Agent"), claim.claimed_at));
+        }
+        (again.len() >= AGENTS).then_some(())
+    })
+    .await;
+    let last = again.iter().map(|(_, at)| *at).max().expect("claims");
+    let took = last.since(killed);
+    eprintln!(
+        "claimed again {} ms after the kill, with a lease of {} ms",
+        took.as_millis(),
+        LEASE.duration.as_millis()
+    );
+    // The aim is one lease and a second; the rest is for a busy machine.
+    assert!(took < LEASE.duration + Duration::from_secs(10), "{took:?}");
+    again.sort_unstable();
+    again.dedup_by_key(|(agent, _)| *agent);
+    assert_eq!(again.len(), AGENTS, "each once");
+    assert_eq!(store.claim(AGENTS, LONG).await, Ok(vec![]));
+}
+
+/// More Agents like the one that there is, each with a version that waits; made by the database itself.
+async fn many(subject: &PostgresSubject, count: usize) {
+    let statement = format!(
+        "SET search_path = occ;
+        CREATE TEMP TABLE new AS
+            SELECT 'agt_' || gen_random_uuid() AS agent, 'rev_' || gen_random_uuid() AS revision FROM generate_series(1, {count});
+        INSERT INTO principals SELECT 'service-' || agent, 'service', NULL, (SELECT id FROM namespaces), agent FROM new;
+        INSERT INTO agents SELECT n.agent, a.namespace_id, n.agent, 'service-' || n.agent, a.configuration_id, NULL,
+            a.harness_auth, a.secret_id, a.execution_mode, 'running', NULL, 'active', 1, a.created_at FROM agents a, new n;
+        INSERT INTO revisions SELECT n.revision, a.namespace_id, n.agent, 1, '{{}}', encode(sha256('{{}}'), 'hex'), TRUE, 0
+            FROM new n JOIN agents a ON a.id = n.agent;
+        INSERT INTO work (key, kind, namespace_id, agent_id, revision_id, lane, actor, available_at, created_at)
+            SELECT 'agent_revision:' || n.revision || ':reconcile', 'revision', a.namespace_id, n.agent, n.revision, n.agent,
+                'prn_operator', 0, 0 FROM new n JOIN agents a ON a.id = n.agent;"
+    );
+    let mut db = subject.database.raw().await;
+    let made = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut db).await;
+    made.expect("they are made");
+}
