@@ -517,6 +517,26 @@ fn a_stop_that_a_deployment_overtook_does_nothing() {
     assert_eq!(run.success(), Some(Success::StopSuperseded));
 }
 
+/// The database's clock may have been set back between the deployment and the stop (simulation, seed 1293).
+#[test]
+fn a_stop_does_not_ask_the_clock_which_version_came_first() {
+    let mut scene = Scene::replacement().stopping();
+    let later = scene.read.now.plus(Duration::from_hours(1));
+    scene
+        .read
+        .live
+        .iter_mut()
+        .for_each(|row| row.revision.created_at = later);
+    scene.read.active = scene.read.live.first().cloned();
+    let run = scene.run(&Answers::default());
+    assert_eq!(run.success(), Some(Success::AgentStopped));
+    assert!(
+        ["Stop 1", "Stop 2"]
+            .iter()
+            .all(|step| run.steps.contains(&(*step).to_owned()))
+    );
+}
+
 #[test]
 fn a_draining_gateway_defers_the_stop_even_past_the_deadline() {
     let run = Scene::replacement().stopping().late().run(&Answers {

@@ -9,6 +9,7 @@ use super::{
     agents::granted,
     commit::Tries,
     configurations::bound,
+    credentials::Provisioned,
     operation::{Operation, Scope, effect, look},
     runtime::{agent_ref, credentials_refusal},
     secrets::identity_of,
@@ -46,39 +47,45 @@ impl ControlPlane {
                     .await?,
             )?;
             let mut tries = Tries::new(&*self.store);
-            loop {
-                let read = self.store.deploy_read(namespace, id).await?;
-                let questions = deploy::required(&caller.principal, &read);
-                let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
-                let cx = self.context();
-                let answers = self.ask_drivers(&op, &cx, &read, &grants).await;
-                // A document that stays away is for the checks to judge.
-                if answers.stale(&read) && !tries.is_last() {
-                    tries.again().await?;
-                    continue;
-                }
-                let inputs = DeployInputs {
-                    caller: &caller.principal,
-                    namespace,
-                    agent: id,
-                    read: &read,
-                    grants,
-                    document: answers.document,
-                    secrets: answers.secrets,
-                    credentials: answers.credentials,
-                    drivers: &self.drivers,
-                };
-                let admitted = deploy::admit(&inputs)?;
-                let row = read.agent.as_ref().ok_or_else(Refusal::not_found)?;
-                if admitted.provision_credentials {
-                    self.provision_credentials(&cx, &row.agent).await?;
-                }
-                let revision = frozen(&row.agent, admitted, &read);
-                let change = admission_change(&op, &allowed, &read, &revision).state(cx.state().take_staged());
-                if tries.commit(change).await? {
-                    return Ok(revision.into());
+            let mut provisioned = Provisioned::new(self);
+            let answer = async {
+                loop {
+                    let read = self.store.deploy_read(namespace, id).await?;
+                    let questions = deploy::required(&caller.principal, &read);
+                    let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
+                    let cx = self.context();
+                    let answers = self.ask_drivers(&op, &cx, &read, &grants).await;
+                    // A document that stays away is for the checks to judge.
+                    if answers.stale(&read) && !tries.is_last() {
+                        tries.again().await?;
+                        continue;
+                    }
+                    let inputs = DeployInputs {
+                        caller: &caller.principal,
+                        namespace,
+                        agent: id,
+                        read: &read,
+                        grants,
+                        document: answers.document,
+                        secrets: answers.secrets,
+                        credentials: answers.credentials,
+                        drivers: &self.drivers,
+                    };
+                    let admitted = deploy::admit(&inputs)?;
+                    let row = read.agent.as_ref().ok_or_else(Refusal::not_found)?;
+                    if admitted.provision_credentials {
+                        provisioned.of(&row.agent);
+                        self.provision_credentials(&cx, &row.agent).await?;
+                    }
+                    let revision = frozen(&row.agent, admitted, &read);
+                    let change = admission_change(&op, &allowed, &read, &revision).state(cx.state().take_staged());
+                    if tries.commit(change).await? {
+                        return Ok(revision.into());
+                    }
                 }
             }
+            .await;
+            provisioned.kept(answer).await
         })
         .await
     }

@@ -8,6 +8,7 @@ mod agents;
 mod caller;
 mod commit;
 mod configurations;
+mod credentials;
 mod deploy;
 mod input;
 mod installation;

@@ -3,6 +3,7 @@
 use super::{
     Answer, Caller, ControlPlane, CredentialStatus, DiagnosticsView, LogsView,
     commit::Tries,
+    credentials::Provisioned,
     operation::{Scope, look},
     redaction::Redaction,
 };
@@ -188,39 +189,45 @@ impl ControlPlane {
                 .runtime_credentials()
                 .ok_or(Refusal::new(ApiCode::NotImplemented))?;
             let mut tries = Tries::new(&*self.store);
-            loop {
-                let status = self.live_namespace(namespace).await?.namespace.status;
-                let row = self.agent_row(namespace, agent).await?;
-                if status != NamespaceStatus::Ready {
-                    return Err(Refusal::new(ApiCode::NamespaceNotReady));
-                }
-                if row.agent.status == AgentStatus::Deleting {
-                    return Err(Refusal::new(ApiCode::AgentDeleting));
-                }
-                let cx = self.context();
-                let exist = look(credentials.exist(&cx, &agent_ref(&row.agent))).await;
-                if exist.map_err(|error| credentials_refusal(&error))? {
-                    return Ok(CredentialStatus {
-                        transport_configured: true,
-                    });
-                }
-                if !self.store.revisions(namespace, agent).await?.is_empty() {
-                    return Err(Refusal::conflict(
-                        "The Agent has versions already. An operator must restore its credentials.",
-                    ));
-                }
-                self.provision_credentials(&cx, &row.agent).await?;
-                let change = Change::new()
-                    .expect(Expect::Agent(agent, row.version))
-                    .expect(Expect::RevisionCount(agent, 0))
-                    .state(cx.state().take_staged())
-                    .audit(op.event(resource.clone(), &allowed));
-                if tries.commit(change).await? {
-                    return Ok(CredentialStatus {
-                        transport_configured: true,
-                    });
+            let mut provisioned = Provisioned::new(self);
+            let answer = async {
+                loop {
+                    let status = self.live_namespace(namespace).await?.namespace.status;
+                    let row = self.agent_row(namespace, agent).await?;
+                    if status != NamespaceStatus::Ready {
+                        return Err(Refusal::new(ApiCode::NamespaceNotReady));
+                    }
+                    if row.agent.status == AgentStatus::Deleting {
+                        return Err(Refusal::new(ApiCode::AgentDeleting));
+                    }
+                    let cx = self.context();
+                    let exist = look(credentials.exist(&cx, &agent_ref(&row.agent))).await;
+                    if exist.map_err(|error| credentials_refusal(&error))? {
+                        return Ok(CredentialStatus {
+                            transport_configured: true,
+                        });
+                    }
+                    if !self.store.revisions(namespace, agent).await?.is_empty() {
+                        return Err(Refusal::conflict(
+                            "The Agent has versions already. An operator must restore its credentials.",
+                        ));
+                    }
+                    provisioned.of(&row.agent);
+                    self.provision_credentials(&cx, &row.agent).await?;
+                    let change = Change::new()
+                        .expect(Expect::Agent(agent, row.version))
+                        .expect(Expect::RevisionCount(agent, 0))
+                        .state(cx.state().take_staged())
+                        .audit(op.event(resource.clone(), &allowed));
+                    if tries.commit(change).await? {
+                        return Ok(CredentialStatus {
+                            transport_configured: true,
+                        });
+                    }
                 }
             }
+            .await;
+            provisioned.kept(answer).await
         })
         .await
     }

@@ -54,9 +54,6 @@ fn stop_step(pass: &Pass) -> Result<Step, Step> {
         return Err(finish(failed(Failure::InvalidActiveRevision)));
     }
     let active = pass.read.active.as_ref().map(|row| &row.revision);
-    if active.is_some_and(|active| active.created_at > pass.claim.created_at) {
-        return Err(finish(done(Success::StopSuperseded)));
-    }
     // What another Compute runs, this one cannot stop: fail closed instead of reporting a stop that did not happen.
     if active.is_some_and(|active| active.snapshot.compute != pass.compute.identity) {
         return Err(finish(failed(Failure::ComputeDriverMismatch)));
@@ -93,13 +90,12 @@ fn stop_step(pass: &Pass) -> Result<Step, Step> {
     }))
 }
 
-/// The selected version first, then every other of this Compute that was admitted before the stop: failed candidates and
-/// interrupted retirements are among them.
+/// The selected version first, then every other of this Compute: failed candidates and interrupted retirements are among them.
+/// Whatever was admitted after the stop is among them too: while the Agent should not run, none of it should, and the database's
+/// clock, which may have been set back in between, does not tell which came first.
 fn stop_order<'a>(pass: &'a Pass, active: Option<&'a AgentRevision>) -> impl Iterator<Item = &'a AgentRevision> {
     let others = pass.read.live.iter().map(|row| &row.revision).filter(move |revision| {
-        Some(revision.id) != active.map(|active| active.id)
-            && revision.snapshot.compute == pass.compute.identity
-            && revision.created_at <= pass.claim.created_at
+        Some(revision.id) != active.map(|active| active.id) && revision.snapshot.compute == pass.compute.identity
     });
     active.into_iter().chain(others)
 }

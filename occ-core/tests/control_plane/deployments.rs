@@ -610,3 +610,28 @@ async fn a_lapsed_lease_reads_as_queued() {
         .unwrap();
     assert_eq!(status.status, DeploymentStatus::Queued);
 }
+
+/// A deletion that began meanwhile may have looked for credentials before these were there.
+#[tokio::test]
+async fn credentials_that_a_deletion_overtook_are_taken_back() {
+    let world = World::new().await;
+    for by_hand in [false, true] {
+        let agent = world.deployable(if by_hand { "by-hand" } else { "deployed" }).await.id;
+        let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
+        world.compute.provision_credentials.during(move |_| async move {
+            plane.delete_agent(&admin, namespace, agent).await.expect("the Agent");
+            Ok(())
+        });
+        let refusal = if by_hand {
+            let answer = world
+                .plane
+                .provision_runtime_credentials(&world.admin, world.namespace, agent);
+            answer.await.expect_err("the Agent is being deleted")
+        } else {
+            let answer = world.plane.deploy_agent(&world.admin, world.namespace, agent);
+            answer.await.expect_err("the Agent is being deleted")
+        };
+        assert_eq!(refusal.code(), ApiCode::AgentDeleting);
+        assert!(!world.compute.has_credentials(agent));
+    }
+}

@@ -93,12 +93,6 @@ pub(super) async fn a_removed_agent_leaves_only_its_audit(subject: Arc<dyn Subje
     let world = World::new(subject).await;
     let (agent, key) = furnished(&world).await;
     let versions = world.store.revisions(world.namespace, agent.id).await.expect("a read");
-    // Work of the same millisecond would be claimed by its key.
-    let before = world.now().await;
-    until("the next millisecond", async || {
-        (world.now().await > before).then_some(())
-    })
-    .await;
     let target = world.delete(agent.id).await;
     let claims = world.store.claim(16, LONG).await.expect("a claim");
     // The second version's deployment came first; it is superseded by the deletion and goes with the Agent.

@@ -217,6 +217,12 @@ impl World {
             .write(Write::UpdateAgent(draft))
             .write(Write::Enqueue(self.work(self.deployment(&revision))));
         self.commit(change).await;
+        // Work of the same millisecond would be claimed by its key.
+        let queued = self.now().await;
+        until("the next millisecond", async || {
+            (self.now().await > queued).then_some(())
+        })
+        .await;
         revision
     }
 

@@ -16,7 +16,7 @@ use occ_core::{
 };
 
 use super::{
-    data::{Data, Key, Named, State},
+    data::{Data, Key, Named},
     read::drafted,
 };
 
@@ -414,7 +414,6 @@ impl Data {
         assert_eq!(claimed.len(), self.busy().len(), "one lane has two claims: {claimed:?}");
         for work in self.work.values() {
             assert!(work.extra_attempts <= 1, "{work:?}");
-            assert!(work.state != State::Queued || work.available_at >= work.created_at || work.attempts == 0);
         }
     }
 }
