@@ -10,7 +10,7 @@ use occ_core::{
     },
     driver::{Action, CONTRACT_VERSION, DriverIdentity, DriverKind, IamDriver, ResourceKind},
     iam::{ExactResource, Permission},
-    id::{AgentId, NamespaceId, SecretId},
+    id::{AgentId, NamespaceId},
     installation::Drivers,
     reason::ApiCode,
     registry::{DriverFactory as _, HostServices},
@@ -117,7 +117,8 @@ impl Scene {
             dice,
         };
         for number in 0..agents {
-            let agent = scene.agent(number).await;
+            let dedicated = scene.dice.chance(300);
+            let agent = agent(&scene.plane, &scene.admin, scene.namespace, number, dedicated).await;
             scene.agents.push(agent);
         }
         scene.ready().await;
@@ -141,78 +142,6 @@ impl Scene {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         worker.shutdown().await;
-    }
-
-    async fn agent(&self, number: u64) -> Agent {
-        let (plane, admin, namespace) = (&self.plane, &self.admin, self.namespace);
-        let value = SecretValue::from("sk-test-0123456789".to_owned());
-        let secret = plane
-            .create_secret(admin, namespace, name(&format!("key-{number}")), value)
-            .await
-            .expect("a new Secret")
-            .id;
-        let configuration = CreateConfiguration {
-            kind: ConfigurationKind::Agent,
-            values: Document::new(),
-            secret_bindings: std::collections::BTreeMap::new(),
-        };
-        let configuration = plane
-            .create_configuration(admin, namespace, configuration)
-            .await
-            .expect("a new Configuration");
-        let dedicated = self.dice.chance(300);
-        let agent = plane
-            .create_agent(
-                admin,
-                namespace,
-                CreateAgent {
-                    name: name(&format!("agent-{number}")),
-                    configuration_id: configuration.id,
-                    execution_mode: if dedicated {
-                        ExecutionMode::Dedicated
-                    } else {
-                        ExecutionMode::Embedded
-                    },
-                    backend_id: None,
-                    harness_auth: Some(HarnessAuth::ApiKey {
-                        source: SecretSource {
-                            kind: SecretSourceKind::Secret,
-                            namespace_id: namespace,
-                            id: secret,
-                        },
-                    }),
-                    initial_workspace_files: WorkspaceFiles::default(),
-                    workspace_defaults_id: None,
-                },
-            )
-            .await
-            .expect("a new Agent");
-        self.let_operate(&agent, secret).await;
-        agent
-    }
-
-    async fn let_operate(&self, agent: &Agent, secret: SecretId) {
-        let permissions = vec![Permission {
-            action: Action::Operate,
-            kind: ResourceKind::Secret,
-        }];
-        let role = self
-            .plane
-            .create_role(&self.admin, self.namespace, CreateRole { permissions })
-            .await
-            .expect("a new Role");
-        let input = CreateAccessBinding {
-            principal_id: agent.service_principal_id.clone(),
-            role_id: role.id,
-            resource: Some(ExactResource {
-                kind: ResourceKind::Secret,
-                id: secret.to_string(),
-            }),
-        };
-        self.plane
-            .create_access_binding(&self.admin, self.namespace, input)
-            .await
-            .expect("a new access binding");
     }
 
     /// One thing that somebody does, at random.
@@ -296,4 +225,78 @@ impl Scene {
             self.answered("a Namespace's deletion", answer.map(drop));
         }
     }
+}
+
+/// An Agent that can be deployed.
+async fn agent(plane: &ControlPlane, admin: &Caller, namespace: NamespaceId, number: u64, dedicated: bool) -> Agent {
+    let value = SecretValue::from("sk-test-0123456789".to_owned());
+    let secret = plane
+        .create_secret(admin, namespace, name(&format!("key-{number}")), value)
+        .await
+        .expect("a new Secret")
+        .id;
+    let configuration = CreateConfiguration {
+        kind: ConfigurationKind::Agent,
+        values: Document::new(),
+        secret_bindings: std::collections::BTreeMap::new(),
+    };
+    let configuration = plane
+        .create_configuration(admin, namespace, configuration)
+        .await
+        .expect("a new Configuration");
+    let source = SecretSource {
+        kind: SecretSourceKind::Secret,
+        namespace_id: namespace,
+        id: secret,
+    };
+    let input = CreateAgent {
+        name: name(&format!("agent-{number}")),
+        configuration_id: configuration.id,
+        execution_mode: if dedicated {
+            ExecutionMode::Dedicated
+        } else {
+            ExecutionMode::Embedded
+        },
+        backend_id: None,
+        harness_auth: Some(HarnessAuth::ApiKey { source }),
+        initial_workspace_files: WorkspaceFiles::default(),
+        workspace_defaults_id: None,
+    };
+    let agent = plane.create_agent(admin, namespace, input).await.expect("a new Agent");
+    let permissions = vec![Permission {
+        action: Action::Operate,
+        kind: ResourceKind::Secret,
+    }];
+    let role = plane
+        .create_role(admin, namespace, CreateRole { permissions })
+        .await
+        .expect("a new Role");
+    let input = CreateAccessBinding {
+        principal_id: agent.service_principal_id.clone(),
+        role_id: role.id,
+        resource: Some(ExactResource {
+            kind: ResourceKind::Secret,
+            id: secret.to_string(),
+        }),
+    };
+    plane
+        .create_access_binding(admin, namespace, input)
+        .await
+        .expect("a new access binding");
+    agent
+}
+
+/// Sets an Installation up with one dedicated Agent. Its Namespace is being provided.
+pub(crate) async fn furnish(plane: &ControlPlane) -> (Caller, NamespaceId, AgentId) {
+    let bootstrapped = plane
+        .bootstrap(Bootstrap {
+            name: name("lives"),
+            administrator: name("Ada"),
+        })
+        .await
+        .expect("an empty store");
+    let admin = Caller::new(bootstrapped.administrator.clone());
+    let namespace = bootstrapped.namespace.id;
+    let agent = agent(plane, &admin, namespace, 0, true).await;
+    (admin, namespace, agent.id)
 }

@@ -10,7 +10,7 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, Expect, NamespaceRow,
-        PassRead, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -198,4 +198,5 @@ reads! {
     fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;
     fn next_due(&self) -> StoreResult<Option<Duration>>;
+    fn queue_depth(&self) -> StoreResult<QueueDepth>;
 }
