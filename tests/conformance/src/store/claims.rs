@@ -276,6 +276,7 @@ pub(super) async fn the_next_due_work_is_that_of_a_free_lane(subject: Arc<dyn Su
 pub(super) async fn the_depth_of_the_queue_counts_what_is_live(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let depth = async || world.store.queue_depth().await.expect("a read");
+    let one = async || world.store.claim(1, LONG).await.expect("a claim").remove(0);
     assert_eq!(depth().await, QueueDepth::default());
     let agents = waiting(&world, 2).await;
     let queued = depth().await;
@@ -284,7 +285,7 @@ pub(super) async fn the_depth_of_the_queue_counts_what_is_live(subject: Arc<dyn 
         (depth().await.overdue > Duration::ZERO).then_some(())
     })
     .await;
-    let claim = world.claim(LONG).await;
+    let claim = one().await;
     let claimed = depth().await;
     assert_eq!((claimed.queued, claimed.claimed), (1, 1));
     // What waits for its time is queued, and not overdue.
@@ -293,7 +294,7 @@ pub(super) async fn the_depth_of_the_queue_counts_what_is_live(subject: Arc<dyn 
         delay: Duration::from_secs(50),
     };
     world.settle(&claim, later.clone()).await;
-    let claim = world.claim(LONG).await;
+    let claim = one().await;
     world.settle(&claim, later).await;
     let waits = QueueDepth {
         queued: 2,
