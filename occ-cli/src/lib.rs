@@ -51,6 +51,9 @@ enum Command {
     ServicePrincipal(commands::service_principal::Noun),
     Key(commands::key::Noun),
     Installation(commands::installation::Noun),
+    Migrate(commands::migrate::Noun),
+    Backup(commands::backup::Backup),
+    Restore(commands::backup::Restore),
     Drivers(commands::drivers::Drivers),
     Explain(commands::explain::Explain),
 }
@@ -88,6 +91,9 @@ impl Cli {
             Command::ServicePrincipal(noun) => commands::service_principal::run(noun, cx).await,
             Command::Key(noun) => commands::key::run(noun, cx).await,
             Command::Installation(noun) => commands::installation::run(noun, cx).await,
+            Command::Migrate(noun) => commands::migrate::run(noun, cx).await,
+            Command::Backup(args) => commands::backup::run(args, cx).await,
+            Command::Restore(args) => commands::backup::restore(args, cx).await,
             Command::Drivers(_) => commands::drivers::run(&cx),
             Command::Explain(explain) => commands::explain::run(&explain, &cx),
         }

@@ -5,7 +5,6 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use clap::{Args, ValueEnum};
 use occ_core::{
     installation::LogLevel,
-    store::Store,
     worker::{Worker, WorkerHandle},
 };
 use serde_json::json;
@@ -17,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     exit::{Done, Failure},
-    host::{DataDir, Host, Role, Tools, url},
+    host::{DataDir, DatabaseArgs, Host, Role, Tools, url},
     output::Output,
     policy,
 };
@@ -28,6 +27,8 @@ pub(crate) struct Up {
     /// Where everything is kept [default: `$XDG_DATA_HOME/occ`, or `~/.local/share/occ`].
     #[arg(long, env = "OCC_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The Installation file [default: installation.yaml in the data directory, written on the first start].
     #[arg(long, env = "OCC_CONFIG_PATH", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -65,6 +66,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         _ => &[Role::Api, Role::Worker],
     };
     let policy = policy::from_environment()?;
+    let database = args.database.choose()?;
     // The port comes first: when it is taken, nothing was written.
     let listener = if args.worker_only {
         None
@@ -79,20 +81,14 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     // Installed before the first effect, so that no signal ends the process between a commit and its file.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::startup(error.kind()))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| Failure::startup(error.kind()))?;
-    let host = Host::open(data, args.config.as_deref(), roles, &Tools::find()).await?;
+    let host = Host::open(data, &database, args.config.as_deref(), roles, &Tools::find()).await?;
     log(args.log_format, host.file.log_level());
     host.bootstrap().await?;
 
     // Before anything is measured.
     let metrics = operations.as_ref().and_then(|_| occ_api::Metrics::install());
-    let worker = (!args.api_only).then(|| {
-        Worker::new(
-            Arc::clone(&host.store) as Arc<dyn Store>,
-            Arc::clone(host.plane.drivers()),
-            policy,
-        )
-        .start()
-    });
+    let worker = (!args.api_only)
+        .then(|| Worker::new(Arc::clone(&host.store), Arc::clone(host.plane.drivers()), policy).start());
     let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok().map(url);
     let reach = Reach {
         api: address(&listener),
@@ -102,7 +98,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
 
     let ended = CancellationToken::new();
     let probes = operations.map(|listener| {
-        let store = Arc::clone(&host.store) as Arc<dyn Store>;
+        let store = Arc::clone(&host.store);
         let router = occ_api::operations(store, worker.as_ref().map(WorkerHandle::health), metrics);
         tokio::spawn(occ_api::serve(listener, router, ended.clone().cancelled_owned()))
     });

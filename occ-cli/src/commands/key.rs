@@ -23,7 +23,7 @@ use crate::{
     connect::{KeyHome, find_namespace},
     duration::duration,
     exit::{Done, Failure},
-    host::{DataDir, Host, Tools},
+    host::{DataDir, Database, Host, Tools},
 };
 
 /// Service keys: what the x-api-key header carries.
@@ -152,13 +152,14 @@ fn show(cx: &Context<'_>, key: &ServiceKeyView, value: &(&'static str, String)) 
 
 async fn renew(home: &KeyHome, cx: &Context<'_>) -> Done {
     let root = home.data_dir()?;
-    if !root.join("occ.db").is_file() {
+    let database = Database::from_environment()?;
+    if matches!(database, Database::Embedded) && !root.join(DataDir::DATABASE).is_file() {
         let root = root.display();
         return Err(Failure::startup(format!(
             "there is no control plane in {root}: `occ up` sets one up, and --data-dir names another"
         )));
     }
-    let host = Host::open(DataDir::open(&root)?, None, &[], &Tools::find()).await?;
+    let host = Host::open(DataDir::open(&root)?, &database, None, &[], &Tools::find()).await?;
     let renewed = host.renew_admin_key().await;
     let path = host.data.admin_key().display().to_string();
     host.close().await;

@@ -2,11 +2,13 @@
 
 pub(crate) mod access_binding;
 pub(crate) mod agent;
+pub(crate) mod backup;
 pub(crate) mod configuration;
 pub(crate) mod drivers;
 pub(crate) mod explain;
 pub(crate) mod installation;
 pub(crate) mod key;
+pub(crate) mod migrate;
 pub(crate) mod namespace;
 pub(crate) mod revision;
 pub(crate) mod role;

@@ -61,6 +61,9 @@ fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
 }
 
 impl DataDir {
+    /// The embedded database's file.
+    pub(crate) const DATABASE: &str = "occ.db";
+
     /// `$XDG_DATA_HOME/occ`, or `~/.local/share/occ`.
     pub(crate) fn default_path() -> Done<PathBuf> {
         base("XDG_DATA_HOME", ".local/share").map(|base| base.join("occ"))
@@ -94,7 +97,7 @@ impl DataDir {
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.root.join("occ.db")
+        self.root.join(Self::DATABASE)
     }
 
     pub(crate) fn installation(&self) -> PathBuf {

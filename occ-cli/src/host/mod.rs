@@ -1,6 +1,7 @@
 //! A control plane on this host: its data directory, its drivers, its administrator's key.
 
 mod data_dir;
+mod database;
 mod key_file;
 mod tools;
 
@@ -12,12 +13,14 @@ use occ_core::{
     driver::OperationContext,
     id::RequestId,
     installation::{Drivers, InstallationFile, compose, stock_yaml},
+    reason::ApiCode,
     registry::{HostServices, Registry},
     resource::PrincipalId,
-    store::{Store, sqlite::SqliteStore},
+    store::Store,
 };
 
 pub(crate) use data_dir::{DataDir, DirLock, Role};
+pub(crate) use database::{Database, DatabaseArgs};
 pub(crate) use key_file::read_key;
 pub(crate) use tools::Tools;
 
@@ -26,30 +29,39 @@ use crate::exit::{Done, Failure};
 /// An opened control plane. Nothing runs yet.
 pub(crate) struct Host {
     pub data: DataDir,
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     pub plane: ControlPlane,
     pub file: InstallationFile,
+    opened: database::Opened,
     _locks: Vec<DirLock>,
 }
 
 impl Host {
     /// Opens the data directory for these roles and composes the Installation. Writes nothing before everything was checked
     /// that can be checked without writing.
-    pub(crate) async fn open(data: DataDir, config: Option<&Path>, roles: &[Role], tools: &Tools) -> Done<Self> {
+    pub(crate) async fn open(
+        data: DataDir,
+        database: &Database,
+        config: Option<&Path>,
+        roles: &[Role],
+        tools: &Tools,
+    ) -> Done<Self> {
         let locks = roles.iter().map(|role| data.lock(*role)).collect::<Done<Vec<_>>>()?;
         let _alone = data.lock_set_up()?;
         let file = installation(&data, config, tools)?;
         let registry = Registry::linked().map_err(Failure::startup)?;
-        let store = Arc::new(SqliteStore::open(data.database()).await.map_err(Failure::startup)?);
+        let opened = database.open(&data).await?;
+        let store = opened.store();
         let services = HostServices::new(data.drivers(), Arc::clone(&store) as _);
         let drivers = Arc::new(compose(&file, &registry, &services).map_err(Failure::startup)?);
         preflight(&drivers).await?;
-        let plane = ControlPlane::new(Arc::clone(&store) as Arc<dyn Store>, drivers);
+        let plane = ControlPlane::new(Arc::clone(&store), drivers);
         Ok(Self {
             data,
             store,
             plane,
             file,
+            opened,
             _locks: locks,
         })
     }
@@ -85,7 +97,11 @@ impl Host {
         self.data.mark_bootstrap()?;
         self.data.write_administrator(&administrator)?;
         let bootstrapped = self.plane.bootstrap_as(administrator, input).await;
-        let bootstrapped = bootstrapped.map_err(|refusal| self.cannot(refusal))?;
+        let bootstrapped = match bootstrapped {
+            // Another host came first, with another data directory: its administrator has the key.
+            Err(refusal) if refusal.code() == ApiCode::InstallationExists => return self.data.clear_bootstrap(),
+            bootstrapped => bootstrapped.map_err(|refusal| self.cannot(refusal))?,
+        };
         self.data.write_admin_key(&bootstrapped.key.value)?;
         self.data.clear_bootstrap()
     }
@@ -123,7 +139,7 @@ impl Host {
 
     /// Closes the store: a clean end leaves no log to recover.
     pub(crate) async fn close(self) {
-        self.store.close().await;
+        self.opened.close().await;
     }
 }
 

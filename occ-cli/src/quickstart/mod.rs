@@ -7,13 +7,13 @@ mod scenario;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
-use occ_core::{store::Store, worker::Worker};
+use occ_core::worker::Worker;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     client::Client,
     exit::{Done, Exit, Failure},
-    host::{DataDir, Host, Role, Tools, read_key, url},
+    host::{DataDir, Database, Host, Role, Tools, read_key, url},
     policy,
     up::{LogFormat, log},
     wait,
@@ -50,7 +50,14 @@ pub(crate) async fn run(args: Quickstart) -> Done {
     let data = DataDir::open(&root)?;
     say(&format!("data directory {}", data.root().display()));
 
-    let host = Host::open(data, None, &[Role::Api, Role::Worker], &Tools::find()).await?;
+    let host = Host::open(
+        data,
+        &Database::Embedded,
+        None,
+        &[Role::Api, Role::Worker],
+        &Tools::find(),
+    )
+    .await?;
     log(LogFormat::Text, occ_core::installation::LogLevel::Warn);
     host.bootstrap().await?;
     let model = Model::choose(&host.data).await?;
@@ -59,7 +66,7 @@ pub(crate) async fn run(args: Quickstart) -> Done {
         .map_err(Failure::startup)?;
     let address = listener.local_addr().map_err(|error| Failure::startup(error.kind()))?;
     let worker = Worker::new(
-        Arc::clone(&host.store) as Arc<dyn Store>,
+        Arc::clone(&host.store),
         Arc::clone(host.plane.drivers()),
         policy::from_environment()?,
     )

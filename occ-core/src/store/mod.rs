@@ -18,7 +18,7 @@ pub mod sqlite;
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use record::{
     AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead,
-    QueueDepth, RevisionRow, ServiceKeyRow, WorkState,
+    QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, WorkState,
 };
 
 use std::time::Duration;

@@ -204,3 +204,12 @@ pub struct QueueDepth {
     /// For how long the work that has been due the longest is due; zero when none is.
     pub overdue: Duration,
 }
+
+/// A version of the schema, in the database and in this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// The database's; 0 when it has none yet.
+    pub found: i64,
+    /// The newest that this program knows.
+    pub known: i64,
+}

@@ -21,7 +21,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub use open::{OpenError, SchemaVersion};
+pub use open::OpenError;
 pub use settings::PostgresSettings;
 
 use self::{claim::Claims, connections::Connections, wake::Wake};
@@ -32,7 +32,7 @@ use crate::{
     resource::{Installation, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
+        QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},

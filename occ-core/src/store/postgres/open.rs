@@ -8,6 +8,7 @@ use super::{
     schema::{self, Found},
     settings::PostgresSettings,
 };
+use crate::store::SchemaVersion;
 
 /// Why a database was not opened. Nothing was changed. No text quotes the URL, which may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,15 +78,6 @@ pub enum OpenError {
         /// What the server said, as `SQLSTATE`.
         code: String,
     },
-}
-
-/// A version of the schema, in the database and in this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SchemaVersion {
-    /// The database's; 0 when it has none yet.
-    pub found: i64,
-    /// The newest that this program knows.
-    pub known: i64,
 }
 
 /// Looks at the schema without changing anything.

@@ -7,6 +7,7 @@ mod claim;
 mod column;
 mod commit;
 mod connection;
+mod copy;
 mod enqueue;
 mod expect;
 mod fault;
@@ -29,6 +30,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
+pub use copy::CopyError;
 pub use open::OpenError;
 
 use self::connection::Connections;
@@ -39,7 +41,7 @@ use crate::{
     resource::{Installation, Secret},
     store::{
         AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -69,6 +71,22 @@ impl SqliteStore {
     /// A database of this process alone that is gone when its last clone is dropped.
     pub async fn open_in_memory() -> Result<Self, OpenError> {
         Ok(Self::over(open::memory().await?))
+    }
+
+    /// Looks at the schema of a database without changing anything. A file that does not exist has version 0.
+    pub async fn schema(path: impl AsRef<Path>) -> Result<SchemaVersion, OpenError> {
+        copy::schema(path.as_ref()).await
+    }
+
+    /// Writes a copy of one moment of a database into a new private file, also while the database is in use.
+    pub async fn backup(database: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), CopyError> {
+        copy::backup(database.as_ref(), to.as_ref()).await
+    }
+
+    /// Puts a backup in the place of a database. Refuses while another process has the database open, and when the database
+    /// records more than the backup does.
+    pub async fn restore(backup: impl AsRef<Path>, database: impl AsRef<Path>) -> Result<(), CopyError> {
+        copy::restore(backup.as_ref(), database.as_ref()).await
     }
 
     fn over(connections: Connections) -> Self {

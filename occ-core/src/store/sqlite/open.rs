@@ -215,7 +215,7 @@ async fn prepare(connection: &mut SqliteConnection, path: &Path) -> Result<(), O
     schema::migrate(connection).await.map_err(read)
 }
 
-fn refusal(error: &sqlx::Error, path: &Path) -> OpenError {
+pub(super) fn refusal(error: &sqlx::Error, path: &Path) -> OpenError {
     let path = path.to_owned();
     if let sqlx::Error::Io(error) = error {
         return system(error, path);
@@ -233,7 +233,7 @@ fn refusal(error: &sqlx::Error, path: &Path) -> OpenError {
     }
 }
 
-fn system(error: &io::Error, path: PathBuf) -> OpenError {
+pub(super) fn system(error: &io::Error, path: PathBuf) -> OpenError {
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => OpenError::Denied { path },
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpenError::NoSpace { path },

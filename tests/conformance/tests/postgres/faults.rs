@@ -19,6 +19,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdout},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     child::{self, LEASE},
@@ -168,22 +169,11 @@ pub async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
     PostgresStore::migrate(&settings).await.expect("it is migrated");
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("the store opens"));
     World::create(Arc::clone(&store)).await;
-    let (mut acknowledged, mut unknown) = (0, 0);
+    let mut there = 0;
     for _ in 0..3 {
-        let writing = tokio::spawn({
-            let store = Arc::clone(&store);
-            async move {
-                let mut world = World::open(store).await;
-                let mut done = 0;
-                loop {
-                    match world.step(Load::Small).await {
-                        Ok(_) => done += 1,
-                        Err(error) => return (done, error),
-                    }
-                }
-            }
-        });
-        let before = acknowledged;
+        let over = CancellationToken::new();
+        let writing = tokio::spawn(writes(Arc::clone(&store), over.clone()));
+        let before = there;
         until("some work", async || {
             let looking = World::open(Arc::clone(&store)).await;
             (looking.count().await > before + 20).then_some(())
@@ -191,22 +181,31 @@ pub async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
         .await;
         cluster.stop("immediate").expect("it crashes");
         cluster.start(&[]).expect("it starts again");
-        let (done, error) = writing.await.expect("no panic");
-        acknowledged += done;
-        match error {
-            CommitError::UnknownOutcome => unknown += 1,
-            CommitError::Unavailable => {}
-            other => panic!("{other:?}"),
-        }
-        let there = World::open(Arc::clone(&store)).await.count().await;
+        over.cancel();
+        let (acknowledged, unknown) = writing.await.expect("no panic");
+        there = World::open(Arc::clone(&store)).await.count().await;
+        let new = there - before;
         assert!(
-            there >= acknowledged && there <= acknowledged + unknown,
-            "{there}: {acknowledged} and {unknown}"
+            new >= acknowledged && new <= acknowledged + unknown,
+            "{new}: {acknowledged} and {unknown}"
         );
-        acknowledged = there;
-        unknown = 0;
     }
     cluster.stop("immediate").expect("it stops");
+}
+
+/// Deploys until it is told that it is over. Returns how many changes were acknowledged, and of how many the outcome is open.
+async fn writes(store: Arc<dyn Store>, over: CancellationToken) -> (u64, u64) {
+    let mut world = World::open(store).await;
+    let (mut acknowledged, mut unknown) = (0, 0);
+    while !over.is_cancelled() {
+        match world.step(Load::Small).await {
+            Ok(_) => acknowledged += 1,
+            Err(CommitError::UnknownOutcome) => unknown += 1,
+            Err(CommitError::Unavailable) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    (acknowledged, unknown)
 }
 
 struct Worker {

@@ -1,6 +1,7 @@
 //! The `SQLite` store against the suite of the Store contract, and what holds of `SQLite` alone.
 
 mod child;
+mod copy;
 mod crash;
 mod guards;
 mod opening;
@@ -60,6 +61,12 @@ fn own() -> Vec<Case> {
             opening_at_once_in_two_handles_migrates_once,
             a_closed_store_leaves_one_file_and_answers_no_more,
             a_database_in_memory_is_a_store;
+        copy:
+            a_backup_of_a_database_in_use_is_of_one_moment_and_private,
+            a_backup_replaces_no_file,
+            a_restored_database_is_the_backup,
+            a_database_that_is_open_or_knows_more_is_not_replaced,
+            what_is_no_backup_of_ours_restores_nothing;
         sharing:
             a_write_waits_for_another_process_and_gives_up_cleanly,
             a_reader_sees_one_moment_while_another_writes,

@@ -16,16 +16,25 @@ pub struct Database {
 }
 
 impl Database {
-    /// A fresh one on the shared server.
+    /// A fresh one on the shared server, with the schema.
     ///
     /// # Panics
     /// When the server cannot be started or refuses: a test has nothing else to do then.
     pub async fn fresh() -> Self {
-        let server = tokio::task::spawn_blocking(server)
-            .await
-            .expect("no panic")
-            .expect("a server");
+        let server = shared().await;
         let template = template(&server).await;
+        Self::create(server, &template).await
+    }
+
+    /// An empty one.
+    ///
+    /// # Panics
+    /// As [`fresh`](Self::fresh) does.
+    pub async fn empty() -> Self {
+        Self::create(shared().await, "template0").await
+    }
+
+    async fn create(server: Shared, template: &str) -> Self {
         let name = format!("occ_test_{}", Uuid::new_v4().simple());
         let mut admin = connect(&server.url("postgres")).await;
         run(&mut admin, format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
@@ -68,6 +77,11 @@ impl Drop for Database {
         });
         let _ = removed.join();
     }
+}
+
+async fn shared() -> Shared {
+    let started = tokio::task::spawn_blocking(server).await;
+    started.expect("no panic").expect("a server")
 }
 
 /// The template of this build: made by whichever of its tests comes first.

@@ -1,0 +1,136 @@
+//! Where a control plane keeps everything: the file in its data directory, or a `PostgreSQL` server.
+
+use std::{env, path::Path, sync::Arc};
+
+use clap::Args;
+use occ_core::store::{
+    SchemaVersion, Store,
+    postgres::{PostgresSettings, PostgresStore},
+    sqlite::SqliteStore,
+};
+
+use super::DataDir;
+use crate::exit::{Done, Failure};
+
+const VARIABLE: &str = "DATABASE_URL";
+
+/// Which database.
+#[derive(Debug, Args)]
+pub(crate) struct DatabaseArgs {
+    /// A PostgreSQL database instead of the file in the data directory: postgres://user@host:port/database, without a password.
+    /// That is read from `DATABASE_URL` (the whole URL), `PGPASSWORD` or the password file.
+    #[arg(long, global = true, value_name = "URL")]
+    database: Option<String>,
+}
+
+/// The database that a command is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Database {
+    /// The embedded one.
+    Embedded,
+    /// A server's.
+    Postgres(Box<PostgresSettings>),
+}
+
+impl DatabaseArgs {
+    pub(crate) fn choose(&self) -> Done<Database> {
+        let Some(url) = &self.database else {
+            return Database::from_environment();
+        };
+        // Everybody on this host can read the arguments of a process.
+        let authority = url
+            .split_once("://")
+            .map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        if user.contains(':') || url.contains("password=") {
+            return Err(Failure::usage(format!(
+                "a password is no argument: put the URL into {VARIABLE}, or the password into PGPASSWORD or the password file"
+            )));
+        }
+        Database::at(url)
+    }
+}
+
+impl Database {
+    /// The one that `DATABASE_URL` names, or the embedded one.
+    pub(crate) fn from_environment() -> Done<Self> {
+        match env::var(VARIABLE) {
+            Ok(url) if !url.is_empty() => Self::at(&url),
+            _ => Ok(Self::Embedded),
+        }
+    }
+
+    fn at(url: &str) -> Done<Self> {
+        let settings = PostgresSettings::from_url(url).map_err(Failure::usage)?;
+        Ok(Self::Postgres(Box::new(settings)))
+    }
+
+    /// Opens it. The embedded one is created and migrated.
+    pub(super) async fn open(&self, data: &DataDir) -> Done<Opened> {
+        Ok(match self {
+            Self::Embedded => {
+                let store = SqliteStore::open(data.database()).await.map_err(Failure::startup)?;
+                Opened::Embedded(Arc::new(store))
+            }
+            Self::Postgres(settings) => {
+                let store = PostgresStore::open(settings).await.map_err(Failure::startup)?;
+                Opened::Postgres(Arc::new(store))
+            }
+        })
+    }
+
+    /// Brings its schema to this program's version, and says what was found before.
+    pub(crate) async fn migrate(&self, root: &Path) -> Done<SchemaVersion> {
+        match self {
+            Self::Embedded => {
+                let before = self.schema(root).await?;
+                let file = DataDir::open(root)?.database();
+                let store = SqliteStore::open(file).await.map_err(Failure::startup)?;
+                store.close().await;
+                Ok(before)
+            }
+            Self::Postgres(settings) => PostgresStore::migrate(settings).await.map_err(Failure::startup),
+        }
+    }
+
+    /// Looks at its schema.
+    pub(crate) async fn schema(&self, root: &Path) -> Done<SchemaVersion> {
+        match self {
+            Self::Embedded => SqliteStore::schema(root.join(DataDir::DATABASE))
+                .await
+                .map_err(Failure::startup),
+            Self::Postgres(settings) => PostgresStore::schema(settings).await.map_err(Failure::startup),
+        }
+    }
+
+    /// Where it is, without a password.
+    pub(crate) fn place(&self, root: &Path) -> String {
+        match self {
+            Self::Embedded => root.join(DataDir::DATABASE).display().to_string(),
+            Self::Postgres(settings) => settings.to_string(),
+        }
+    }
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(super) enum Opened {
+    Embedded(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Opened {
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(store) => Arc::clone(store) as _,
+            Self::Postgres(store) => Arc::clone(store) as _,
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Embedded(store) => store.close().await,
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
