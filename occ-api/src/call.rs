@@ -9,7 +9,7 @@ use axum::{
 };
 use occ_core::{
     admission::{DetailCode, Refusal},
-    control::{Caller, ControlPlane},
+    control::{Caller, ControlPlane, PAGE_MAX, PageQuery},
     id::{InvalidId, RequestId},
     reason::ApiCode,
 };
@@ -17,8 +17,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Api,
-    policy::{self, BodyPolicy},
+    catalogue::{self, Operation},
+    headers,
     reject::Rejected,
+    server::Stopping,
     strict_json,
 };
 
@@ -29,6 +31,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Call {
     pub plane: ControlPlane,
     pub caller: Caller,
+    /// Resolves when the server stops; long answers end then.
+    pub stopping: Stopping,
     path: Vec<(String, String)>,
     query: Option<String>,
     body: Bytes,
@@ -46,8 +50,12 @@ impl FromRequest<Api> for Call {
             .get::<RequestId>()
             .copied()
             .unwrap_or_else(RequestId::random);
-        let body = checked_body(&parts, body).await?;
-        let caller = api.plane.authenticate(key(&parts.headers)?, id).await?;
+        let template = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let operation = catalogue::find(&parts.method, template);
+        let body = checked_body(&parts, operation, body).await?;
+        let mut caller = api.plane.authenticate(key(&parts.headers)?, id).await?;
+        caller.conditions = headers::conditions(&parts.headers, operation, &parts.method, parts.uri.path(), &body)?;
+        let stopping = parts.extensions.get::<Stopping>().cloned().unwrap_or_default();
         // Percent-encoding that is not UTF-8 names nothing.
         let params = RawPathParams::from_request_parts(&mut parts, &())
             .await
@@ -60,6 +68,7 @@ impl FromRequest<Api> for Call {
         Ok(Self {
             plane: api.plane.clone(),
             caller,
+            stopping,
             path,
             query,
             body,
@@ -68,13 +77,9 @@ impl FromRequest<Api> for Call {
 }
 
 /// Step 2: the body's size and type, by the route.
-async fn checked_body(parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
-    let template = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let policy = policy::of(&parts.method, template);
-    let limit = match policy {
-        BodyPolicy::None => 64 * 1024,
-        BodyPolicy::Json(limit) => limit,
-    };
+async fn checked_body(parts: &Parts, operation: Option<&Operation>, body: Body) -> Result<Bytes, Refusal> {
+    let taken = operation.and_then(|operation| operation.body.as_ref());
+    let limit = taken.map_or(64 * 1024, |body| body.limit);
     let declared = parts
         .headers
         .get(header::CONTENT_LENGTH)
@@ -88,11 +93,11 @@ async fn checked_body(parts: &Parts, body: Body) -> Result<Bytes, Refusal> {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(error)) => return Err(unreadable(&error)),
     };
-    match policy {
-        BodyPolicy::None if bytes.is_empty() => Ok(bytes),
-        BodyPolicy::None => Err(Refusal::invalid("This request takes no body.")),
-        BodyPolicy::Json(_) if is_json(&parts.headers) => Ok(bytes),
-        BodyPolicy::Json(_) => Err(Refusal::new(ApiCode::UnsupportedMediaType)),
+    match taken {
+        None if bytes.is_empty() => Ok(bytes),
+        None => Err(Refusal::invalid("This request takes no body.")),
+        Some(_) if is_json(&parts.headers) => Ok(bytes),
+        Some(_) => Err(Refusal::new(ApiCode::UnsupportedMediaType)),
     }
 }
 
@@ -137,6 +142,9 @@ impl Call {
                 "sec_" => "The Secret id in the path must be sec_ and a lowercase UUID v4.",
                 "agt_" => "The Agent id in the path must be agt_ and a lowercase UUID v4.",
                 "rev_" => "The version id in the path must be rev_ and a lowercase UUID v4.",
+                "sa_" => "The service account id in the path must be sa_ and a lowercase UUID v4.",
+                "cs_" => "The credential source id in the path must be cs_ and a lowercase UUID v4.",
+                "pre_" => "The Preset id in the path must be pre_ and a lowercase UUID v4.",
                 "key_" => "The service key id in the path must be key_ and a lowercase UUID v4.",
                 _ => "An id in the path has not its form.",
             };
@@ -178,8 +186,37 @@ impl Call {
         Ok(found)
     }
 
+    /// Which page of a list is wanted.
+    pub(crate) fn page(&self) -> Result<PageQuery, Refusal> {
+        let mut query = PageQuery::default();
+        for (name, value) in self.query(&["limit", "cursor"])? {
+            if name == "limit" {
+                query.limit = limit(&value)?;
+            } else {
+                let malformed = |_| {
+                    Refusal::invalid("cursor must be the nextCursor of the page before.")
+                        .at("/cursor", DetailCode::InvalidFormat)
+                };
+                query.after = Some(value.parse().map_err(malformed)?);
+            }
+        }
+        Ok(query)
+    }
+
     /// The body as its type.
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         strict_json::read(&self.body)
     }
+}
+
+/// How many items of a list are wanted.
+pub(crate) fn limit(value: &str) -> Result<usize, Refusal> {
+    let digits = (1..=4).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_digit());
+    let limit = value
+        .parse()
+        .ok()
+        .filter(|limit| digits && (1..=PAGE_MAX).contains(limit));
+    limit.ok_or_else(|| {
+        Refusal::invalid("limit must be a number from 1 to 1000.").at("/limit", DetailCode::InvalidValue)
+    })
 }

@@ -12,12 +12,14 @@ use axum::{
 };
 use occ_core::{
     admission::{MESSAGE_MAX_CHARS, Refusal},
+    control::{Page, Tag},
     id::RequestId,
     reason::ApiCode,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 
 use crate::{operations, reject::status};
 
@@ -29,8 +31,17 @@ const CONCURRENCY: usize = 512;
 /// What a handler answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// A body with this status.
-    Data(StatusCode, Value),
+    /// A body with this status, perhaps the tag of its state, and perhaps where the next page begins.
+    Data {
+        status: StatusCode,
+        data: Value,
+        tag: Option<String>,
+        next: Option<String>,
+    },
+    /// The OpenAPI document, outside the envelope.
+    Document(String),
+    /// Server-sent events, which the response's own body carries.
+    Events,
     /// 204.
     Empty,
     /// A refusal.
@@ -55,7 +66,38 @@ impl Reply {
 
     fn with(status: StatusCode, data: impl Serialize) -> Result<Self, Refusal> {
         let data = serde_json::to_value(data).map_err(|_| Refusal::new(ApiCode::InternalError))?;
-        Ok(Self::Data(status, data))
+        Ok(Self::Data {
+            status,
+            data,
+            tag: None,
+            next: None,
+        })
+    }
+
+    /// 200 with a page of a list.
+    pub(crate) fn page<T: Serialize>(page: Page<T>) -> Result<Self, Refusal> {
+        Ok(match Self::ok(page.items)? {
+            Self::Data { status, data, tag, .. } => Self::Data {
+                status,
+                data,
+                tag,
+                next: page.next.map(|next| next.to_string()),
+            },
+            other => other,
+        })
+    }
+
+    /// The same, with the tag of the state that it shows.
+    pub(crate) fn tagged(self, found: &Tag) -> Self {
+        match self {
+            Self::Data { status, data, next, .. } => Self::Data {
+                status,
+                data,
+                next,
+                tag: Some(found.to_string()),
+            },
+            other => other,
+        }
     }
 }
 
@@ -88,9 +130,20 @@ async fn envelope(mut request: Request, next: Next) -> Response {
         .extensions()
         .get::<MatchedPath>()
         .map(|path| path.as_str().to_owned());
-    let response = match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => Reply::Refused(Refusal::unavailable("The request took too long.")).into_response(),
+    let response = if matches!(method, Method::GET | Method::HEAD) {
+        tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.map(Ok)
+    } else {
+        // What changes something runs to its end, also when the caller is gone or has waited long enough.
+        let work = tokio::spawn(next.run(request).in_current_span());
+        tokio::time::timeout(REQUEST_TIMEOUT, work).await
+    };
+    let response = match response {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => Reply::Refused(Refusal::new(ApiCode::InternalError)).into_response(),
+        Err(_) => Reply::Refused(Refusal::unavailable(
+            "The request took too long and goes on. Read the current state before you try again.",
+        ))
+        .into_response(),
     };
     let response = write(response, id);
     let elapsed = started.elapsed();
@@ -109,24 +162,45 @@ async fn envelope(mut request: Request, next: Next) -> Response {
 }
 
 fn write(response: Response, id: RequestId) -> Response {
-    let (mut parts, _) = response.into_parts();
+    let (mut parts, carried) = response.into_parts();
     let reply = parts
         .extensions
         .remove::<Reply>()
         .unwrap_or_else(|| Reply::Refused(Refusal::new(foreign(parts.status))));
-    let meta = json!({ "requestId": id });
+    let mut meta = json!({ "requestId": id });
+    let mut etag = None;
+    let mut kind = "application/json; charset=utf-8";
     let (status, body) = match reply {
-        Reply::Data(status, data) => (status, Some(json!({ "data": data, "meta": meta }))),
+        Reply::Data {
+            status,
+            data,
+            tag,
+            next,
+        } => {
+            etag = tag;
+            if let Some(next) = next {
+                meta["nextCursor"] = next.into();
+            }
+            (
+                status,
+                Some(Body::from(json!({ "data": data, "meta": meta }).to_string())),
+            )
+        }
+        Reply::Document(text) => (StatusCode::OK, Some(Body::from(text))),
+        Reply::Events => {
+            kind = "text/event-stream";
+            (StatusCode::OK, Some(carried))
+        }
         Reply::Empty => (StatusCode::NO_CONTENT, None),
         Reply::Refused(refusal) => (
             status(refusal.code()),
-            Some(json!({ "error": error(&refusal), "meta": meta })),
+            Some(Body::from(
+                json!({ "error": error(&refusal), "meta": meta }).to_string(),
+            )),
         ),
     };
-    let mut written = Response::new(
-        body.as_ref()
-            .map_or_else(Body::empty, |body| Body::from(body.to_string())),
-    );
+    let with_body = body.is_some();
+    let mut written = Response::new(body.unwrap_or_else(Body::empty));
     *written.status_mut() = status;
     let headers = written.headers_mut();
     // 405 must say what is allowed; the router knows.
@@ -138,11 +212,11 @@ fn write(response: Response, id: RequestId) -> Response {
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
     }
-    if body.is_some() {
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json; charset=utf-8"),
-        );
+    if let Some(value) = etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+        headers.insert(header::ETAG, value);
+    }
+    if with_body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     written
 }

@@ -3,15 +3,19 @@
 //! [`router`] gives the routes over a [`ControlPlane`]; [`serve`] runs them on a listener until it is told to stop. Every response has
 //! the same envelope and headers, whoever wrote it: a handler, a refusal, a wrong path or a panic.
 
+mod audit;
 mod call;
+mod catalogue;
 mod envelope;
+mod headers;
+mod openapi;
 mod operations;
-mod policy;
 mod reject;
 mod routes;
 mod server;
 mod strict_json;
 
+pub use openapi::document as openapi;
 pub use operations::{Metrics, operations};
 pub use server::{BindError, bind, serve};
 

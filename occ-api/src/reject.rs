@@ -39,6 +39,7 @@ pub(crate) const fn status(code: ApiCode) -> StatusCode {
         | ApiCode::InstallationExists
         | ApiCode::ServiceAccountDriverNotConfigured
         | ApiCode::CredentialGatewayNotConfigured => StatusCode::CONFLICT,
+        ApiCode::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ApiCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ApiCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ApiCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,

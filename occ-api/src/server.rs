@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, net::SocketAddr, time::Duration};
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -15,6 +15,9 @@ use tokio::net::TcpListener;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long open requests may take once the server was told to stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Tells long answers that the server stops.
+pub(crate) type Stopping = tokio_util::sync::CancellationToken;
 
 /// The API could not listen.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +49,8 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
 /// Serves until `shutdown` resolves; open requests are finished first.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
     let graceful = GracefulShutdown::new();
+    let stopping = Stopping::new();
+    let router = router.layer(Extension(stopping.clone()));
     tokio::pin!(shutdown);
     loop {
         let stream = tokio::select! {
@@ -72,5 +77,6 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
         });
     }
     drop(listener);
+    stopping.cancel();
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
 }

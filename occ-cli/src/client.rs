@@ -20,6 +20,12 @@ pub(crate) struct Client {
     key: HeaderValue,
 }
 
+/// What the API answered, and where the next page of a list begins.
+struct Answered {
+    data: Value,
+    next: Option<String>,
+}
+
 /// What the API refused, with its own words.
 #[derive(Debug)]
 pub(crate) struct Refused {
@@ -87,8 +93,21 @@ impl Client {
         })
     }
 
+    /// A `GET`. Of a list, every page.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        self.call(Method::GET, path, None::<&()>).await
+        let Answered { mut data, mut next } = self.send(Method::GET, path, None::<&()>).await?;
+        while let Some(cursor) = next {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let page = format!("{path}{separator}cursor={cursor}");
+            let mut page = self.send(Method::GET, &page, None::<&()>).await?;
+            let (Some(all), Some(more)) = (data.as_array_mut(), page.data.as_array_mut()) else {
+                return Err(CallError::Failed(self.foreign()));
+            };
+            // A server that gives nothing and yet more would keep us for ever.
+            next = page.next.filter(|_| !more.is_empty());
+            all.append(more);
+        }
+        serde_json::from_value(data).map_err(|_| CallError::Failed(self.foreign()))
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, CallError> {
@@ -115,6 +134,18 @@ impl Client {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, CallError> {
+        let answered = self.send(method, path, body).await?;
+        serde_json::from_value(answered.data).map_err(|_| CallError::Failed(self.foreign()))
+    }
+
+    fn foreign(&self) -> Failure {
+        Failure::new(
+            Exit::Unreachable,
+            format!("{} does not answer as OCC's API does", self.base),
+        )
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Answered, CallError> {
         let url = self
             .base
             .join(path)
@@ -132,18 +163,19 @@ impl Client {
             .bytes()
             .await
             .map_err(|error| CallError::Failed(self.unreachable(&error)))?;
-        let foreign = || {
-            CallError::Failed(Failure::new(
-                Exit::Unreachable,
-                format!("{} does not answer as OCC's API does", self.base),
-            ))
-        };
+        let foreign = || CallError::Failed(self.foreign());
         if status == StatusCode::NO_CONTENT {
-            return serde_json::from_value(Value::Null).map_err(|_| foreign());
+            return Ok(Answered {
+                data: Value::Null,
+                next: None,
+            });
         }
         let mut envelope: Value = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
         if status.is_success() {
-            return serde_json::from_value(envelope["data"].take()).map_err(|_| foreign());
+            return Ok(Answered {
+                data: envelope["data"].take(),
+                next: envelope["meta"]["nextCursor"].as_str().map(str::to_owned),
+            });
         }
         let error = &envelope["error"];
         let (Some(code), Some(message)) = (error["code"].as_str(), error["message"].as_str()) else {

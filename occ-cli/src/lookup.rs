@@ -1,7 +1,7 @@
 //! Names where people have names, ids where programs have ids.
 
 use occ_core::{
-    control::{RevisionView, SecretView},
+    control::{RevisionRead, SecretView},
     id::{ConfigurationId, RevisionId, SecretId},
     resource::Agent,
 };
@@ -44,12 +44,13 @@ impl Session {
             return Ok(id);
         }
         let path = format!("{}/revisions", paths::agent(self.namespace, agent.id));
-        let revisions: Vec<RevisionView> = self.client.get(&path).await?;
+        let revisions: Vec<RevisionRead> = self.client.get(&path).await?;
+        let mut revisions = revisions.iter().map(RevisionRead::identity);
         let found = match text {
-            Some(text) => revisions.iter().find(|revision| revision.revision.to_string() == text),
-            None => revisions.iter().max_by_key(|revision| revision.revision),
+            Some(text) => revisions.find(|(_, number)| number.to_string() == text),
+            None => revisions.max_by_key(|(_, number)| *number),
         };
-        found.map(|revision| revision.id).ok_or_else(|| match text {
+        found.map(|(id, _)| id).ok_or_else(|| match text {
             Some(text) => missing("version", text),
             None => Failure::refused(format!("Agent {} has no version yet: deploy it", agent.name)),
         })

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use occ_core::{
+    audit::sealing::keep_sealing,
     installation::LogLevel,
     worker::{Worker, WorkerHandle},
 };
@@ -89,6 +90,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     let metrics = operations.as_ref().and_then(|_| occ_api::Metrics::install());
     let worker = (!args.api_only)
         .then(|| Worker::new(Arc::clone(&host.store), Arc::clone(host.plane.drivers()), policy).start());
+    let sealer = tokio::spawn(keep_sealing(Arc::clone(&host.store)));
     let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok().map(url);
     let reach = Reach {
         api: address(&listener),
@@ -113,6 +115,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         Some(listener) => occ_api::serve(listener, occ_api::router(host.plane.clone()), stop).await,
         None => stop.await,
     }
+    sealer.abort();
     if let Some(worker) = worker {
         worker.shutdown().await;
     }

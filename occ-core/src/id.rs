@@ -114,6 +114,8 @@ ids! {
     SecretId = "sec_";
     /// A ServiceAccount.
     ServiceAccountId = "sa_";
+    /// A Preset: launch settings under a name.
+    PresetId = "pre_";
     /// A CredentialSource.
     CredentialSourceId = "cs_";
     /// An Agent (the editable draft and its identity).

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use occ_core::{
     driver::{
         AgentRef, Check, ComputeAdmission, ComputeDriver, ComputeProfile, Diagnostics, DriverIdentity, EffectError,
-        EffectResult, Fault, FaultKind, GatewayAccess, GatewayEndpoint, Listen, LogQuery, Maintenance, NamespaceState,
-        OperationContext, PreflightWarning, RevisionContext, RevisionObservation, RevisionRef, RuntimeCredentials,
-        RuntimeLogs, Stop, WorkspaceSetupSupport,
+        EffectResult, Fault, FaultKind, GatewayAccess, GatewayEndpoint, Listen, LiveWorkspace, LogQuery, Maintenance,
+        NamespaceState, OperationContext, PreflightWarning, RevisionContext, RevisionObservation, RevisionRef,
+        RuntimeCredentials, RuntimeLogs, Stop, WorkspaceSetupSupport,
     },
     reason::{Dependency, Pending, Token},
     registry::{BuildError, DriverFactory, HostServices},
-    resource::Namespace,
+    resource::{Namespace, WorkspaceFileName},
     secret_value::SecretValue,
 };
 use uuid::Uuid;
@@ -29,7 +29,7 @@ use crate::{
     preflight,
     prepare::{self, Next, Said},
     settings::Settings,
-    setup, stop,
+    setup, stop, workspace,
 };
 
 /// How often the selected version is looked after: one that was lost to a reboot or a kill is started again.
@@ -237,6 +237,10 @@ impl ComputeDriver for ProcessCompute {
         Some(self)
     }
 
+    fn live_workspace(&self) -> Option<&dyn LiveWorkspace> {
+        Some(self)
+    }
+
     fn diagnostics(&self) -> Option<&dyn Diagnostics> {
         Some(self)
     }
@@ -305,6 +309,36 @@ impl WorkspaceSetupSupport for ProcessCompute {
         let agent = agent.clone();
         Ok(self
             .blocking(cx, move |instance, cx| setup::discard(instance, cx, &agent, setup))
+            .await?)
+    }
+}
+
+#[async_trait]
+impl LiveWorkspace for ProcessCompute {
+    async fn read(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+    ) -> EffectResult<Option<String>> {
+        let agent = revision.agent.clone();
+        Ok(self
+            .blocking(cx, move |instance, _| workspace::read(instance, &agent, name))
+            .await?)
+    }
+
+    async fn write(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+        content: &str,
+    ) -> EffectResult<()> {
+        let (agent, content) = (revision.agent.clone(), content.to_owned());
+        Ok(self
+            .blocking(cx, move |instance, cx| {
+                workspace::write(instance, cx, &agent, name, &content)
+            })
             .await?)
     }
 }

@@ -24,6 +24,7 @@ mod setup;
 mod stage;
 mod stop;
 mod storage;
+mod workspace;
 
 pub use driver::ProcessCompute;
 pub use settings::{Limits, Log, PortRange, Settings};

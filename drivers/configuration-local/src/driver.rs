@@ -65,6 +65,10 @@ impl ConfigurationDriver for ConfigurationLocal {
         &self.identity
     }
 
+    fn keeps_in_store(&self) -> bool {
+        true
+    }
+
     async fn create(
         &self,
         cx: &OperationContext,

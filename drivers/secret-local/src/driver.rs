@@ -152,6 +152,10 @@ impl SecretDriver for SecretLocal {
         &self.identity
     }
 
+    fn keeps_in_store(&self) -> bool {
+        true
+    }
+
     async fn preflight(&self, cx: &OperationContext) -> EffectResult<()> {
         self.sealing_keys(cx).map(drop)
     }

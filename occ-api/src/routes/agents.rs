@@ -4,10 +4,26 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use occ_core::control::{CreateAgent, UpdateAgent};
+use occ_core::{
+    control::{ConfigurationReadError, CreateAgent, Tag, UpdateAgent},
+    resource::Agent,
+};
+use schemars::JsonSchema;
 
 use super::Handled;
 use crate::{Api, call::Call, envelope::Reply};
+
+/// An Agent as reads show it: without a saved setting that cannot be read, which is then named.
+#[derive(JsonSchema)]
+#[schemars(rename = "SavedAgent", rename_all = "camelCase")]
+#[allow(dead_code)] // Its schema is what is used.
+pub(crate) struct SavedAgentSchema {
+    #[serde(flatten)]
+    agent: Agent,
+    /// What is left out.
+    #[serde(default)]
+    configuration_read_error: Option<ConfigurationReadError>,
+}
 
 pub(super) fn routes() -> Router<Api> {
     Router::new()
@@ -27,8 +43,10 @@ pub(super) fn routes() -> Router<Api> {
 
 async fn list(call: Call) -> Handled {
     let namespace = call.id("namespace")?;
-    call.no_query()?;
-    Ok(Reply::ok(call.plane.agents(&call.caller, namespace).await?)?)
+    let page = call.page()?;
+    Ok(Reply::page(
+        call.plane.agents_page(&call.caller, namespace, &page).await?,
+    )?)
 }
 
 async fn create(call: Call) -> Handled {
@@ -43,16 +61,17 @@ async fn create(call: Call) -> Handled {
 async fn read(call: Call) -> Handled {
     let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
     call.no_query()?;
-    Ok(Reply::ok(call.plane.agent(&call.caller, namespace, agent).await?)?)
+    let (found, tag) = call.plane.saved_agent(&call.caller, namespace, agent).await?;
+    Ok(Reply::ok(found)?.tagged(&tag))
 }
 
 async fn update(call: Call) -> Handled {
     let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
     call.no_query()?;
     let input = call.body::<UpdateAgent>()?;
-    Ok(Reply::ok(
-        call.plane.update_agent(&call.caller, namespace, agent, input).await?,
-    )?)
+    let changed = call.plane.update_agent(&call.caller, namespace, agent, input).await?;
+    let tag = Tag::of_draft(&changed);
+    Ok(Reply::ok(changed)?.tagged(&tag))
 }
 
 async fn delete(call: Call) -> Handled {

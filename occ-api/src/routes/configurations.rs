@@ -1,7 +1,7 @@
 //! Configurations.
 
 use axum::{Router, routing::get};
-use occ_core::control::{CreateConfiguration, UpdateConfiguration};
+use occ_core::control::{CreateConfiguration, Tag, UpdateConfiguration};
 
 use super::Handled;
 use crate::{Api, call::Call, envelope::Reply};
@@ -17,8 +17,9 @@ pub(super) fn routes() -> Router<Api> {
 
 async fn list(call: Call) -> Handled {
     let namespace = call.id("namespace")?;
-    call.no_query()?;
-    Ok(Reply::ok(call.plane.configurations(&call.caller, namespace).await?)?)
+    let page = call.page()?;
+    let page = call.plane.configurations_page(&call.caller, namespace, &page).await?;
+    Ok(Reply::page(page)?)
 }
 
 async fn create(call: Call) -> Handled {
@@ -33,18 +34,21 @@ async fn create(call: Call) -> Handled {
 async fn read(call: Call) -> Handled {
     let (namespace, id) = (call.id("namespace")?, call.id("configuration")?);
     call.no_query()?;
-    Ok(Reply::ok(call.plane.configuration(&call.caller, namespace, id).await?)?)
+    let found = call.plane.configuration(&call.caller, namespace, id).await?;
+    let tag = Tag::of_generation(found.generation);
+    Ok(Reply::ok(found)?.tagged(&tag))
 }
 
 async fn update(call: Call) -> Handled {
     let (namespace, id) = (call.id("namespace")?, call.id("configuration")?);
     call.no_query()?;
     let input = call.body::<UpdateConfiguration>()?;
-    Ok(Reply::ok(
-        call.plane
-            .update_configuration(&call.caller, namespace, id, input)
-            .await?,
-    )?)
+    let changed = call
+        .plane
+        .update_configuration(&call.caller, namespace, id, input)
+        .await?;
+    let tag = Tag::of_generation(changed.generation);
+    Ok(Reply::ok(changed)?.tagged(&tag))
 }
 
 async fn delete(call: Call) -> Handled {

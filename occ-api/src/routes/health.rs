@@ -8,7 +8,15 @@ use super::Handled;
 use crate::{Api, envelope::Reply};
 
 pub(super) fn routes() -> Router<Api> {
-    Router::new().route("/healthz", get(live)).route("/readyz", get(ready))
+    Router::new()
+        .route("/healthz", get(live))
+        .route("/readyz", get(ready))
+        .route("/openapi.json", get(openapi))
+}
+
+/// The document that describes this API.
+async fn openapi() -> Handled {
+    Ok(Reply::Document(crate::openapi().to_string()))
 }
 
 async fn live() -> Handled {

@@ -4,15 +4,30 @@ use axum::{
     Router,
     routing::{delete, get, post},
 };
-use occ_core::{control::CreateServiceKey, id::ServiceKeyId};
+use occ_core::{
+    control::{CreateServiceKey, ServiceKeyView},
+    id::ServiceKeyId,
+};
+use schemars::JsonSchema;
 use serde_json::json;
 
 use super::Handled;
 use crate::{Api, call::Call, envelope::Reply};
 
+/// A new service key; its value is shown this once.
+#[derive(JsonSchema)]
+#[schemars(rename = "IssuedKey")]
+#[allow(dead_code)] // Its schema is what is used; the value itself is never held in a type that could be printed.
+pub(crate) struct IssuedKeyView {
+    key: ServiceKeyView,
+    /// The whole key, for the `x-api-key` header.
+    value: String,
+}
+
 pub(super) fn routes() -> Router<Api> {
     Router::new()
         .route("/installation", get(read))
+        .route("/backends", get(backends))
         .route("/service-keys", post(create_key))
         .route("/service-keys/{key}", delete(revoke_key))
 }
@@ -22,6 +37,11 @@ async fn read(call: Call) -> Handled {
     Ok(Reply::ok(call.plane.installation(&call.caller).await?)?)
 }
 
+async fn backends(call: Call) -> Handled {
+    call.no_query()?;
+    Ok(Reply::ok(call.plane.backends(&call.caller).await?)?)
+}
+
 /// The whole key is in this response and never again.
 async fn create_key(call: Call) -> Handled {
     call.no_query()?;
@@ -29,9 +49,8 @@ async fn create_key(call: Call) -> Handled {
         .plane
         .create_service_key(&call.caller, call.body::<CreateServiceKey>()?)
         .await?;
-    Ok(Reply::created(
-        json!({ "key": issued.key, "value": issued.value.expose_str() }),
-    )?)
+    let (key, value) = (issued.key, issued.value.expose_str().unwrap_or_default());
+    Ok(Reply::created(json!({ "key": key, "value": value }))?)
 }
 
 async fn revoke_key(call: Call) -> Handled {

@@ -1,13 +1,24 @@
 //! The routes, by resource (spec/engine 2.1).
 
+mod accounts;
 mod agents;
+mod audit;
 mod configurations;
+mod events;
 mod health;
 mod iam;
 mod installation;
 mod namespaces;
+mod presets;
 mod revisions;
 mod secrets;
+mod sources;
+mod workspace;
+
+pub(crate) use agents::SavedAgentSchema;
+pub(crate) use installation::IssuedKeyView;
+pub(crate) use secrets::{Create as CreateSecret, Update as UpdateSecret};
+pub(crate) use workspace::Write as WriteWorkspaceFile;
 
 use axum::Router;
 
@@ -24,6 +35,11 @@ pub(crate) fn all() -> Router<Api> {
         .merge(namespaces::routes())
         .merge(configurations::routes())
         .merge(secrets::routes())
+        .merge(accounts::routes())
+        .merge(presets::routes())
+        .merge(sources::routes())
+        .merge(workspace::routes())
+        .merge(audit::routes())
         .merge(agents::routes())
         .merge(revisions::routes())
         .merge(iam::routes())

@@ -13,8 +13,8 @@ pub(super) fn routes() -> Router<Api> {
 }
 
 async fn list(call: Call) -> Handled {
-    call.no_query()?;
-    Ok(Reply::ok(call.plane.namespaces(&call.caller).await?)?)
+    let page = call.page()?;
+    Ok(Reply::page(call.plane.namespaces_page(&call.caller, &page).await?)?)
 }
 
 async fn create(call: Call) -> Handled {

@@ -6,6 +6,7 @@ use occ_core::{
     resource::Name,
     secret_value::{InvalidSecretValue, SecretValue},
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Handled;
@@ -21,17 +22,24 @@ pub(super) fn routes() -> Router<Api> {
 }
 
 /// `POST`: a name and a value. No `Debug`: it holds the value.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CreateSecret")]
 #[serde(deny_unknown_fields)]
-struct Create {
+pub(crate) struct Create {
+    /// Its name, unique in the Namespace.
     name: Name,
+    /// Its value: 1 to 65536 bytes of text.
+    #[schemars(length(min = 1, max = 65536))]
     value: String,
 }
 
 /// `PATCH`: a new value.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "UpdateSecret")]
 #[serde(deny_unknown_fields)]
-struct Update {
+pub(crate) struct Update {
+    /// Its new value.
+    #[schemars(length(min = 1, max = 65536))]
     value: String,
 }
 
@@ -48,8 +56,10 @@ fn value(text: String) -> Result<SecretValue, Refusal> {
 
 async fn list(call: Call) -> Handled {
     let namespace = call.id("namespace")?;
-    call.no_query()?;
-    Ok(Reply::ok(call.plane.secrets(&call.caller, namespace).await?)?)
+    let page = call.page()?;
+    Ok(Reply::page(
+        call.plane.secrets_page(&call.caller, namespace, &page).await?,
+    )?)
 }
 
 async fn create(call: Call) -> Handled {

@@ -116,6 +116,14 @@ const CREATE_LINES: &[Line] = &[
         "DEPENDENCY_UNAVAILABLE",
         "Bind a Secret that is stored through the selected one",
     ),
+    ("credential_sources_permission", 403, "FORBIDDEN", GENERIC),
+    (
+        "credential_sources_gateway",
+        409,
+        "CREDENTIAL_GATEWAY_NOT_CONFIGURED",
+        "no Credential Gateway",
+    ),
+    ("plugins_supported", 501, "NOT_IMPLEMENTED", "no Plugin Driver"),
     ("secret_bindings_permission", 403, "FORBIDDEN", GENERIC),
     (
         "secret_bindings_secrets",
@@ -154,6 +162,14 @@ const UPDATE_LINES: &[Line] = &[
         "DEPENDENCY_UNAVAILABLE",
         "Bind a Secret that is stored through the selected one",
     ),
+    ("credential_sources_permission", 403, "FORBIDDEN", GENERIC),
+    (
+        "credential_sources_gateway",
+        409,
+        "CREDENTIAL_GATEWAY_NOT_CONFIGURED",
+        "no Credential Gateway",
+    ),
+    ("plugins_supported", 501, "NOT_IMPLEMENTED", "no Plugin Driver"),
     ("secret_bindings_permission", 403, "FORBIDDEN", GENERIC),
     (
         "secret_bindings_secrets",
@@ -394,6 +410,13 @@ impl<'a> Scene<'a> {
                 self.deny_secret(if self.is_draft() { self.other } else { self.key });
                 self.deny(Action::Operate, ResourceKind::CredentialSource);
             }
+            "credential_sources_permission" | "credential_sources_gateway" => {
+                self.body["credentialSources"] = json!([{ "sourceId": CredentialSourceId::random() }]);
+                if name == "credential_sources_permission" {
+                    self.deny(Action::Operate, ResourceKind::CredentialSource);
+                }
+            }
+            "plugins_supported" => self.body["plugins"] = json!({ "calendar@openai": { "enabled": true } }),
             "current_auth_permission" => self.deny_secret(self.key),
             "harness_auth_supported" => {
                 let source_id = CredentialSourceId::random();

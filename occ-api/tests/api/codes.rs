@@ -4,9 +4,10 @@ use std::{fs, path::PathBuf};
 
 use occ_core::{
     driver::{Action, Fault, FaultKind, ResourceKind},
+    id::RevisionId,
     reason::ApiCode,
     resource::NamespaceStatus,
-    store::CommitError,
+    store::{Change, CommitError, Store as _, Write},
 };
 use occ_test_support::drivers::{NullCompute, World};
 use reqwest::Method;
@@ -39,6 +40,19 @@ async fn deployed(world: World) -> (Served, String, String) {
     let id = seen.data()["id"].as_str().expect("a version").to_owned();
     let deployment = format!("{agent}/deployments/{id}");
     (served, agent, deployment)
+}
+
+/// Selects the deployed version, as the worker does.
+async fn select(served: &Served, deployment: &str) {
+    let id: RevisionId = deployment.rsplit('/').next().expect("an id").parse().expect("an id");
+    let (store, namespace) = (&served.world.store, served.world.namespace);
+    let agent = store
+        .revision_owner(namespace, id)
+        .await
+        .expect("a read")
+        .expect("an Agent");
+    let change = Change::new().write(Write::ActiveRevision(agent, Some(id)));
+    store.commit(change).await.expect("it is selected");
 }
 
 async fn world() -> World {
@@ -87,7 +101,14 @@ async fn produce(code: ApiCode) -> Produced {
             Produced::Http(served.send(Method::DELETE, &served.path("")).await)
         }
         ApiCode::InstallationExists => Produced::Elsewhere("a second bootstrap of one database, which no request does"),
-        ApiCode::ServiceAccountDriverNotConfigured => Produced::Elsewhere("not raised yet"),
+        ApiCode::ServiceAccountDriverNotConfigured => {
+            let served = Served::new().await;
+            let accounts = served.path("/service-accounts");
+            let made = served.json(Method::POST, &accounts, &json!({ "name": "a" })).await;
+            let id = made.data()["id"].as_str().expect("an id");
+            let path = format!("{accounts}/{id}/credentials");
+            Produced::Http(served.json(Method::POST, &path, &json!({})).await)
+        }
         ApiCode::CredentialGatewayNotConfigured => {
             let served = Served::new().await;
             let configuration = served.world.configuration(json!({})).await;
@@ -100,6 +121,15 @@ async fn produce(code: ApiCode) -> Produced {
                 },
             });
             Produced::Http(served.json(Method::POST, &served.agents(), &body).await)
+        }
+        ApiCode::PreconditionFailed => {
+            let served = Served::new().await;
+            let id = served.world.configuration(json!({})).await;
+            let request = served
+                .request(Method::PATCH, &served.path(&format!("/configurations/{id}")))
+                .header("if-match", "\"7\"")
+                .json(&json!({ "values": {} }));
+            Produced::Http(Seen::of(request.send().await.expect("an answer")).await)
         }
         ApiCode::PayloadTooLarge => {
             let served = Served::new().await;
@@ -128,7 +158,17 @@ async fn produce(code: ApiCode) -> Produced {
             served.world.iam.set_away(true);
             get(&served, "/namespaces").await
         }
-        ApiCode::UnknownOutcome => Produced::Elsewhere("not raised yet"),
+        ApiCode::UnknownOutcome => {
+            let (served, agent, deployment) = deployed(world().await).await;
+            select(&served, &deployment).await;
+            served
+                .world
+                .compute
+                .write_file
+                .next(Err(occ_core::driver::EffectError::UnknownOutcome));
+            let path = format!("{agent}/workspace/files/AGENTS.md");
+            Produced::Http(served.json(Method::PUT, &path, &json!({ "content": "x" })).await)
+        }
         ApiCode::RuntimeCredentialsClusterRbac => {
             let world = world().await;
             let agent = world.deployable("a").await;

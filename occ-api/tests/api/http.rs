@@ -38,7 +38,7 @@ async fn every_answer_has_the_envelope_whoever_wrote_it() {
             "INVALID_REQUEST",
         ),
         (Method::GET, "/namespaces/%00", 400, "INVALID_REQUEST"),
-        (Method::GET, "/namespaces?limit=1", 400, "INVALID_REQUEST"),
+        (Method::GET, "/namespaces?other=1", 400, "INVALID_REQUEST"),
     ] {
         let seen = served.send(method, path).await;
         assert_eq!((seen.status.as_u16(), seen.code()), (status, code), "{path}");
@@ -286,4 +286,75 @@ async fn garbage_on_the_wire_is_refused_and_the_server_lives() {
         assert!(!answer.contains(" 500 "), "{answer}");
     }
     assert_eq!(served.send(Method::GET, "/installation").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_or_lies_about_itself_changes_nothing() {
+    let served = Served::new().await;
+    let head = |rest: &str| {
+        format!(
+            "POST /namespaces HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-type: application/json\r\n{rest}",
+            served.key
+        )
+    };
+    let body = r#"{"name":"another"}"#;
+    let cases = [
+        // Less than was announced, then the end.
+        head(&format!("content-length: 100\r\n\r\n{body}")),
+        head(&format!("transfer-encoding: chunked\r\n\r\nzz\r\n{body}\r\n0\r\n\r\n")),
+        head(&format!(
+            "transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n{body}\r\n0\r\n\r\n"
+        )),
+        head(&format!("transfer-encoding: chunked\r\n\r\n12\r\n{body}")),
+        head(&format!("content-length: 18\r\ncontent-length: 19\r\n\r\n{body}")),
+        head(&format!(
+            "content-length: 18\r\ntransfer-encoding: chunked\r\n\r\n{body}"
+        )),
+        head(&format!("content-length: 5\r\n\r\n{body}")),
+        head("content-length: 1000000000000\r\n\r\n"),
+    ];
+    for request in cases {
+        let mut stream = TcpStream::connect(served.address).await.expect("a connection");
+        let _ = stream.write_all(request.as_bytes()).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(
+            !answer.contains(" 500 ") && !answer.contains(" 201 "),
+            "{request}: {answer}"
+        );
+    }
+    let listed = served.send(Method::GET, "/namespaces").await;
+    let names = listed
+        .data()
+        .as_array()
+        .map(|all| all.iter().map(|n| n["name"].clone()).collect::<Vec<_>>());
+    assert_eq!(names, Some(vec![json!("default")]));
+}
+
+#[tokio::test]
+async fn a_good_request_before_garbage_in_one_connection_is_done_and_the_garbage_is_not() {
+    let served = Served::new().await;
+    let body = r#"{"name":"another"}"#;
+    let good = format!(
+        "POST /namespaces HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        served.key,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(served.address).await.expect("a connection");
+    let garbage = "DELETE /namespaces/\x01 HTTP/1.1\r\n\x00\r\n\r\n";
+    let _ = stream
+        .write_all([good.as_bytes(), garbage.as_bytes()].concat().as_slice())
+        .await;
+    let _ = stream.shutdown().await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.starts_with("HTTP/1.1 201 ") && !answer.contains(" 500 "),
+        "{answer}"
+    );
+    let listed = served.send(Method::GET, "/namespaces").await;
+    assert_eq!(listed.data().as_array().map(Vec::len), Some(2));
 }

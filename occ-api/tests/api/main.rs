@@ -2,5 +2,11 @@
 
 mod admission;
 mod codes;
+mod conditions;
+mod deployments;
 mod http;
+mod lists;
+mod openapi;
+mod resources;
 mod served;
+mod workspace;

@@ -7,10 +7,10 @@ use occ_core::{
     iam::NoPolicy,
     installation::{InstallationFile, compose},
     registry::{HostServices, Registry},
-    resource::Installation,
+    resource::{Backend, Installation},
 };
 
-use super::Context;
+use super::{Context, word};
 use crate::{
     connect::KeyHome,
     exit::{Done, Failure},
@@ -29,6 +29,8 @@ pub(crate) struct Noun {
 enum Verb {
     /// Show the Installation that answers at --api.
     Show,
+    /// List the configured Backends.
+    Backends,
     /// Check an Installation file against this binary's drivers, without starting anything.
     #[command(after_help = "Example: occ installation check --config installation.yaml")]
     Check {
@@ -49,6 +51,13 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
                     ("id", installation.id.to_string()),
                     ("created", installation.created_at.to_string()),
                 ]
+            })
+        }
+        Verb::Backends => {
+            let client = noun.home.client(cx.connection)?;
+            let all: Vec<Backend> = client.get("/backends").await?;
+            cx.output.list(&all, &["ID", "TYPE"], |backend| {
+                vec![backend.id.to_string(), word(backend.kind)]
             })
         }
         Verb::Check { config } => check(&noun.home, config, &cx),

@@ -2,6 +2,7 @@
 
 pub(crate) mod access_binding;
 pub(crate) mod agent;
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod configuration;
 pub(crate) mod drivers;
@@ -10,9 +11,11 @@ pub(crate) mod installation;
 pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod namespace;
+pub(crate) mod preset;
 pub(crate) mod revision;
 pub(crate) mod role;
 pub(crate) mod secret;
+pub(crate) mod service_account;
 pub(crate) mod service_principal;
 
 use std::time::Duration;

@@ -1,7 +1,10 @@
 //! `occ revision`
 
 use clap::{Args, Subcommand};
-use occ_core::{control::RevisionView, resource::Agent};
+use occ_core::{
+    control::{RevisionRead, RevisionView},
+    resource::Agent,
+};
 
 use super::{Context, maybe, word};
 use crate::{
@@ -41,16 +44,23 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
     match noun.verb {
         Verb::List { agent } => {
             let agent = session.agent(&agent).await?;
-            let all: Vec<RevisionView> = session.client.get(&path(&session, &agent, "")).await?;
+            let all: Vec<RevisionRead> = session.client.get(&path(&session, &agent, "")).await?;
             let columns = ["REVISION", "ID", "ACTIVE", "HARNESS", "CREATED"];
             cx.output.list(&all, &columns, |row| {
-                let active = agent.active_revision_id == Some(row.id);
+                let (id, number) = row.identity();
+                let active = agent.active_revision_id == Some(id);
+                let (harness, created) = match row {
+                    RevisionRead::Whole(row) => {
+                        (format!("{} {}", row.harness.id, word(row.harness.mode)), row.created_at)
+                    }
+                    RevisionRead::Unreadable(row) => ("cannot be read".to_owned(), row.created_at),
+                };
                 vec![
-                    row.revision.to_string(),
-                    row.id.to_string(),
+                    number.to_string(),
+                    id.to_string(),
                     if active { "yes" } else { "" }.to_owned(),
-                    format!("{} {}", row.harness.id, word(row.harness.mode)),
-                    row.created_at.to_string(),
+                    harness,
+                    created.to_string(),
                 ]
             })
         }

@@ -3,9 +3,11 @@
 use super::{DetailCode, Grants, Refusal, source};
 use crate::{
     driver::{AccessRequest, Action, ResourceKind, ResourceRef},
-    id::{AgentId, ConfigurationId, NamespaceId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
     reason::ApiCode,
-    resource::{Agent, AgentStatus, BackendId, HarnessAuth, NamespaceStatus, PrincipalId, Secret},
+    resource::{
+        Agent, AgentStatus, Backend, BackendId, HarnessAuth, NamespaceStatus, PrincipalId, Secret, ServiceAccount,
+    },
     store::{AgentRow, ConfigurationRow, NamespaceRow},
 };
 
@@ -24,6 +26,12 @@ pub struct DraftInputs<'a> {
     pub harness_auth: Option<HarnessAuth>,
     /// The Backend that the request names.
     pub backend_id: Option<&'a BackendId>,
+    /// The configured Backends.
+    pub backends: &'a [Backend],
+    /// The credential sources that the request names.
+    pub credential_sources: &'a [CredentialSourceId],
+    /// Whether the request selects a plugin, or says who approves.
+    pub plugins: bool,
     /// The answers to [`permission`] and [`required`].
     pub grants: &'a Grants,
     /// The Namespace's row.
@@ -34,6 +42,8 @@ pub struct DraftInputs<'a> {
     pub configuration: Option<&'a ConfigurationRow>,
     /// The Secrets that the request and the named Configuration refer to, as far as they exist.
     pub secrets: &'a [Secret],
+    /// The service account that the request names, if it exists.
+    pub account: Option<&'a ServiceAccount>,
     /// The selected Secret Driver.
     pub secret_driver: &'a str,
     /// Whether the stock workspace files that the request names are those of the runtime that will apply them.
@@ -54,6 +64,9 @@ pub const CREATE: &[Check] = &[
     ("harness_auth_namespace", harness_auth_namespace),
     ("harness_auth_permission", harness_auth_permission),
     ("harness_auth_source", harness_auth_source),
+    ("credential_sources_permission", credential_sources_permission),
+    ("credential_sources_gateway", credential_sources_gateway),
+    ("plugins_supported", plugins_supported),
     ("secret_bindings_permission", secret_bindings_permission),
     ("secret_bindings_secrets", secret_bindings_secrets),
     ("workspace_defaults", workspace_defaults),
@@ -73,6 +86,9 @@ pub const UPDATE: &[Check] = &[
     ("harness_auth_namespace", harness_auth_namespace),
     ("harness_auth_permission", harness_auth_permission),
     ("harness_auth_source", harness_auth_source),
+    ("credential_sources_permission", credential_sources_permission),
+    ("credential_sources_gateway", credential_sources_gateway),
+    ("plugins_supported", plugins_supported),
     ("secret_bindings_permission", secret_bindings_permission),
     ("secret_bindings_secrets", secret_bindings_secrets),
 ];
@@ -96,6 +112,7 @@ pub fn required(
     namespace: NamespaceId,
     configuration_id: ConfigurationId,
     auths: &[Option<HarnessAuth>],
+    credential_sources: &[CredentialSourceId],
     configuration: Option<&ConfigurationRow>,
 ) -> Vec<AccessRequest> {
     let mut requests = vec![AccessRequest {
@@ -108,6 +125,11 @@ pub fn required(
             .iter()
             .flatten()
             .filter_map(|auth| source::auth_request(caller, namespace, auth)),
+    );
+    requests.extend(
+        credential_sources
+            .iter()
+            .map(|id| source::operate_source(caller, namespace, *id)),
     );
     if let Some(row) = configuration {
         requests.extend(source::binding_requests(caller, namespace, &row.secret_bindings));
@@ -157,12 +179,11 @@ fn agent_active(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// No Installation of this version configures Backends, so that every named one is unknown (spec/engine 13).
+/// Seed: a nonempty id that names no configured Backend is not found.
 fn backend_configured(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    if i.backend_id.is_none() {
-        Ok(())
-    } else {
-        Err(Refusal::not_found())
+    match i.backend_id {
+        Some(id) if i.backends.iter().all(|backend| backend.id != *id) => Err(Refusal::not_found()),
+        _ => Ok(()),
     }
 }
 
@@ -177,7 +198,10 @@ fn configuration_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn configuration_exists(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    i.configuration.map(|_| ()).ok_or_else(Refusal::not_found)
+    if i.configuration.ok_or_else(Refusal::not_found)?.deleting {
+        return Err(Refusal::conflict("The Configuration is being deleted."));
+    }
+    Ok(())
 }
 
 fn granted(i: &DraftInputs<'_>, auth: Option<&HarnessAuth>) -> Result<(), Refusal> {
@@ -195,7 +219,7 @@ fn current_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
 /// Failure semantics).
 fn harness_auth_namespace(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     match i.harness_auth.as_ref().and_then(source::auth_namespace) {
-        Some(namespace) if namespace != i.namespace && source::is_account(i.harness_auth.as_ref()) => {
+        Some(namespace) if namespace != i.namespace && source::account_of(i.harness_auth.as_ref()).is_some() => {
             Err(Refusal::not_found())
         }
         Some(namespace) if namespace != i.namespace => Err(Refusal::invalid(
@@ -211,9 +235,36 @@ fn harness_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn harness_auth_source(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    i.harness_auth
-        .as_ref()
-        .map_or(Ok(()), |auth| source::auth_source(i.secrets, auth, i.secret_driver))
+    i.harness_auth.as_ref().map_or(Ok(()), |auth| {
+        source::auth_source(i.secrets, i.account, auth, i.secret_driver)
+    })
+}
+
+fn credential_sources_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    i.credential_sources.iter().try_for_each(|id| {
+        let request = source::operate_source(i.caller, i.namespace, *id);
+        i.grants.require(&request).map(|_| ())
+    })
+}
+
+/// No Installation of this version selects a Credential Gateway.
+fn credential_sources_gateway(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    if i.credential_sources.is_empty() {
+        Ok(())
+    } else {
+        Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured))
+    }
+}
+
+/// Nor a Plugin Driver.
+fn plugins_supported(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    if i.plugins {
+        return Err(Refusal::fixed(
+            ApiCode::NotImplemented,
+            "The Installation has no Plugin Driver: an Agent can select no plugins.",
+        ));
+    }
+    Ok(())
 }
 
 fn secret_bindings_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {

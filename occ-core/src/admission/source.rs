@@ -3,9 +3,9 @@
 use super::{Grants, Refusal};
 use crate::{
     driver::{AccessRequest, Action, ResourceRef},
-    id::{NamespaceId, SecretId},
+    id::{CredentialSourceId, NamespaceId, SecretId, ServiceAccountId},
     reason::ApiCode,
-    resource::{HarnessAuth, PrincipalId, Secret, SecretBindings, TokenSource},
+    resource::{HarnessAuth, PrincipalId, Secret, SecretBindings, ServiceAccount, TokenSource},
 };
 
 /// A Secret of another Secret Driver, named as the model credential.
@@ -13,6 +13,12 @@ pub(crate) const AUTH_OF_OTHER_DRIVER: &str = "The harnessAuth Secret is stored 
 /// A Secret of another Secret Driver, bound by the Configuration.
 pub(crate) const BINDING_OF_OTHER_DRIVER: &str = "The Configuration's secretBindings name a Secret stored through another Secret \
      Driver. Bind Secrets stored through the selected one, or name another Configuration.";
+
+/// A Secret of another Secret Driver, named as a service account's credential.
+pub(crate) const ACCOUNT_OF_OTHER_DRIVER: &str =
+    "The Secret is stored through another Secret Driver. Name one that is stored through the selected one.";
+/// A Secret whose deletion was begun.
+pub(crate) const BEING_DELETED: &str = "The Secret is being deleted.";
 
 /// The grant that using the binding needs of a caller (spec/engine 1.10); `runtime` needs none.
 pub(crate) fn auth_request(caller: &PrincipalId, namespace: NamespaceId, auth: &HarnessAuth) -> Option<AccessRequest> {
@@ -49,14 +55,14 @@ pub(crate) fn auth_namespace(auth: &HarnessAuth) -> Option<NamespaceId> {
     }
 }
 
-/// Whether the binding names a service account.
-pub(crate) const fn is_account(auth: Option<&HarnessAuth>) -> bool {
-    matches!(
-        auth,
+/// The service account that the binding names, if it names one.
+pub(crate) const fn account_of(auth: Option<&HarnessAuth>) -> Option<ServiceAccountId> {
+    match auth {
         Some(HarnessAuth::CodexPat {
-            source: TokenSource::ServiceAccount { .. }
-        })
-    )
+            source: TokenSource::ServiceAccount { id, .. },
+        }) => Some(*id),
+        _ => None,
+    }
 }
 
 /// One question for each Secret that is bound.
@@ -82,6 +88,15 @@ pub(crate) fn operate(principal: &PrincipalId, namespace: NamespaceId, id: Secre
         principal: principal.clone(),
         action: Action::Operate,
         resource,
+    }
+}
+
+/// Whether this principal may operate this credential source.
+pub(crate) fn operate_source(principal: &PrincipalId, namespace: NamespaceId, id: CredentialSourceId) -> AccessRequest {
+    AccessRequest {
+        principal: principal.clone(),
+        action: Action::Operate,
+        resource: ResourceRef::credential_source(namespace, id),
     }
 }
 
@@ -113,7 +128,9 @@ pub(crate) fn owned<'a>(
     other: &'static str,
 ) -> Result<&'a Secret, Refusal> {
     let secret = find(secrets, id)?;
-    if secret.driver_id == driver {
+    if secret.deleting {
+        Err(Refusal::conflict(BEING_DELETED))
+    } else if secret.driver_id == driver {
         Ok(secret)
     } else {
         Err(Refusal::unavailable(other))
@@ -127,9 +144,14 @@ pub(crate) fn bindings_owned(secrets: &[Secret], bindings: &SecretBindings, driv
         .try_for_each(|binding| owned(secrets, binding.source.id, driver, BINDING_OF_OTHER_DRIVER).map(|_| ()))
 }
 
-/// The binding's record: a Secret of the selected driver. Service accounts and credential sources do not exist in an
-/// Installation whose drivers issue none.
-pub(crate) fn auth_source(secrets: &[Secret], auth: &HarnessAuth, driver: &str) -> Result<(), Refusal> {
+/// The binding's record: a Secret of the selected driver, or a service account. Credential sources do not exist in an
+/// Installation without a Credential Gateway.
+pub(crate) fn auth_source(
+    secrets: &[Secret],
+    account: Option<&ServiceAccount>,
+    auth: &HarnessAuth,
+    driver: &str,
+) -> Result<(), Refusal> {
     match auth {
         HarnessAuth::ApiKey { .. }
         | HarnessAuth::CodexPat {
@@ -140,7 +162,7 @@ pub(crate) fn auth_source(secrets: &[Secret], auth: &HarnessAuth, driver: &str) 
         },
         HarnessAuth::CodexPat {
             source: TokenSource::ServiceAccount { .. },
-        } => Err(Refusal::not_found()),
+        } => account.map(|_| ()).ok_or_else(Refusal::not_found),
         HarnessAuth::CredentialSource { .. } => Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured)),
         HarnessAuth::Runtime {} => Ok(()),
     }

@@ -1,5 +1,10 @@
 //! Audit: what was done, by whom, on which decision; written in the same transaction as the deed (spec/engine 14).
 
+pub mod chain;
+mod redaction;
+#[cfg(feature = "engine")]
+pub mod sealing;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,7 +40,7 @@ pub enum AuditOutcome {
 }
 
 /// One event. Details hold ids, codes and counts; never a secret, a document or a text of a caller.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEvent {
     /// Its id.
@@ -65,7 +70,7 @@ pub struct AuditEvent {
 }
 
 /// A question and its answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authorization {
     /// The question.
@@ -102,10 +107,10 @@ impl AuditEvent {
         }
     }
 
-    /// The same with a detail.
+    /// The same with a detail, as far as it may be recorded.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(key.to_owned(), value.into());
+        self.details.insert(key.to_owned(), redaction::clean(key, value.into()));
         self
     }
 

@@ -1,33 +1,44 @@
 //! Agents: drafts and reads (seed: Agents; spec/engine 1.9, 3.1).
 
 use super::{
-    Answer, Caller, ControlPlane, CreateAgent, UpdateAgent,
+    AgentCredentialSource, AgentView, Answer, Caller, ControlPlane, CreateAgent, Page, PageQuery, Tag, UpdateAgent,
     commit::Tries,
     configurations::bound,
     installation::opaque,
     namespaces::ACCEPTING,
     operation::{Operation, Scope},
+    page::Cursor,
 };
 use crate::{
     admission::{
         DetailCode, Grants, Refusal,
         draft::{self, DraftInputs},
+        source,
     },
     audit::Authorization,
     driver::{Action, ResourceRef},
-    id::{AgentId, ConfigurationId, NamespaceId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
     resource::{
-        Agent, AgentStatus, BackendId, DesiredRuntimeState, HarnessAuth, InvalidWorkspaceFile, Secret, WorkspaceFiles,
-        WorkspaceSetup,
+        Agent, AgentStatus, Approver, BackendId, DesiredRuntimeState, HarnessAuth, InvalidWorkspaceFile, OwnedKind,
+        Plugins, Secret, ServiceAccount, WorkspaceFiles, WorkspaceSetup,
     },
-    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, Write},
+    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Write},
 };
+
+/// Most credential sources of one Agent.
+const CREDENTIAL_SOURCES_MAX: usize = 8;
+/// Most approvers that one Agent names.
+const APPROVERS_MAX: usize = 64;
+/// Most plugins that one Agent selects.
+const PLUGINS_MAX: usize = 256;
 
 /// What a draft names, for its admission.
 struct Named<'a> {
     configuration_id: ConfigurationId,
     harness_auth: Option<HarnessAuth>,
     backend_id: Option<&'a BackendId>,
+    credential_sources: Vec<CredentialSourceId>,
+    plugins: bool,
     defaults_known: bool,
 }
 
@@ -36,6 +47,7 @@ struct Draft {
     agent_row: Option<AgentRow>,
     configuration: Option<ConfigurationRow>,
     secrets: Vec<Secret>,
+    account: Option<ServiceAccount>,
 }
 
 impl ControlPlane {
@@ -44,6 +56,8 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.agents.create", Scope::Namespace(namespace));
         op.answer(async {
             check_workspace(&input)?;
+            let approvers = input.plugin_approvers.as_deref();
+            check_extras(&input.credential_sources, &input.plugins, approvers)?;
             let allowed = op
                 .decide(vec![draft::permission(&caller.principal, namespace, None)])
                 .await?;
@@ -53,10 +67,15 @@ impl ControlPlane {
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth,
                 backend_id: input.backend_id.as_ref(),
+                credential_sources: input.credential_sources.iter().map(|source| source.source_id).collect(),
+                plugins: !input.plugins.is_empty() || input.plugin_approvers.is_some(),
                 defaults_known: self.knows_defaults(input.workspace_defaults_id.as_deref()),
             };
             let mut tries = Tries::new(&*self.store);
             loop {
+                if let Some(first) = op.first_answer().await? {
+                    return Ok(first);
+                }
                 let draft = self.admit_draft(&op, &allowed, namespace, None, &named).await?;
                 let agent = Agent {
                     id,
@@ -80,7 +99,7 @@ impl ControlPlane {
                     .expected(Change::new().expect(Expect::NamespaceStatus(namespace, ACCEPTING)))
                     .write(Write::Agent(agent.clone(), setup(&input)))
                     .audit(event);
-                if tries.commit(change).await? {
+                if tries.commit(op.answering(change, &agent)?).await? {
                     return Ok(agent);
                 }
             }
@@ -98,7 +117,46 @@ impl ControlPlane {
         .await
     }
 
-    /// The Agents that the caller may read, by creation. Needs `namespace:read`.
+    /// An Agent as far as its saved settings can be read, and the tag of its draft.
+    pub async fn saved_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<(AgentView, Tag)> {
+        let op = self.operation(caller, "openclaw.agents.read", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::agent(namespace, id)).await?;
+            let saved = self.store.saved_agents(namespace, Some(id)).await?.into_iter().next();
+            let saved = saved.ok_or_else(Refusal::not_found)?;
+            let tag = Tag::of_draft(&saved.row.agent);
+            Ok((saved.into(), tag))
+        })
+        .await
+    }
+
+    /// The Agents that the caller may read, in pages, by creation, as far as their saved settings can be read.
+    pub async fn agents_page(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        query: &PageQuery,
+    ) -> Answer<Page<AgentView>> {
+        let op = self.operation(caller, "openclaw.agents.list", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
+            self.live_namespace(namespace).await?;
+            let saved = self.store.saved_agents(namespace, None).await?;
+            let place = |saved: &SavedAgent| Cursor {
+                order: saved.row.agent.created_at.as_millis(),
+                id: saved.row.agent.id.to_string(),
+            };
+            let page = op
+                .page(saved, query, place, |saved| {
+                    ResourceRef::agent(namespace, saved.row.agent.id)
+                })
+                .await?;
+            Ok(page.map(Into::into))
+        })
+        .await
+    }
+
+    /// The Agents that the caller may read, all of them, by creation. Needs `namespace:read`.
     pub async fn agents(&self, caller: &Caller, namespace: NamespaceId) -> Answer<Vec<Agent>> {
         let op = self.operation(caller, "openclaw.agents.list", Scope::Namespace(namespace));
         op.answer(async {
@@ -131,7 +189,13 @@ impl ControlPlane {
                 .decide(vec![draft::permission(&caller.principal, namespace, Some(id))])
                 .await?;
             let allowed = granted(allowed)?;
+            let sources = input.credential_sources.clone().unwrap_or_default();
+            let plugins = input.plugins.clone().unwrap_or_default();
+            let approvers = input.plugin_approvers.named().map(Vec::as_slice);
+            check_extras(&sources, &plugins, approvers)?;
             let named = Named {
+                credential_sources: sources.iter().map(|source| source.source_id).collect(),
+                plugins: !plugins.is_empty() || approvers.is_some(),
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth.named().copied(),
                 backend_id: input.backend_id.named(),
@@ -141,6 +205,7 @@ impl ControlPlane {
             loop {
                 let draft = self.admit_draft(&op, &allowed, namespace, Some(id), &named).await?;
                 let row = draft.agent_row.clone().ok_or_else(Refusal::not_found)?;
+                op.on_state(&Tag::of_draft(&row.agent))?;
                 let agent = changed(row.agent, &input);
                 let event = op
                     .event(ResourceRef::agent(namespace, id), &allowed)
@@ -183,6 +248,7 @@ impl ControlPlane {
             namespace,
             named.configuration_id,
             &auths,
+            &named.credential_sources,
             configuration.as_ref(),
         );
         let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
@@ -195,6 +261,17 @@ impl ControlPlane {
             .and_then(HarnessAuth::secret)
             .map(|(_, id)| id);
         let secrets = self.named_secrets(namespace, bindings.chain(auth).collect()).await?;
+        // Looked for only by those who may know.
+        let account = match source::account_of(named.harness_auth.as_ref()) {
+            Some(id) => {
+                let row = self
+                    .store
+                    .owned(namespace, OwnedKind::ServiceAccount, &id.to_string())
+                    .await?;
+                row.map(ServiceAccount::try_from).transpose()?
+            }
+            None => None,
+        };
         draft::admit(&DraftInputs {
             caller: op.principal(),
             namespace,
@@ -202,6 +279,10 @@ impl ControlPlane {
             configuration_id: named.configuration_id,
             harness_auth: named.harness_auth,
             backend_id: named.backend_id,
+            backends: self.drivers.backends(),
+            credential_sources: &named.credential_sources,
+            plugins: named.plugins,
+            account: account.as_ref(),
             grants: &grants,
             namespace_row: namespace_row.as_ref(),
             agent_row: agent_row.as_ref(),
@@ -214,6 +295,7 @@ impl ControlPlane {
             agent_row,
             configuration,
             secrets,
+            account,
         })
     }
 
@@ -237,6 +319,10 @@ impl Draft {
             Some(row) => change.expect(Expect::Configuration(row.id, row.generation)),
             None => change,
         };
+        let change = match &self.account {
+            Some(account) => change.expect(Expect::Owned(account.id.to_string(), account.version)),
+            None => change,
+        };
         bound(change, &self.secrets)
     }
 }
@@ -258,6 +344,28 @@ fn changed(mut agent: Agent, input: &UpdateAgent) -> Agent {
     input.backend_id.clone().apply(&mut agent.backend_id);
     input.harness_auth.apply(&mut agent.harness_auth);
     agent
+}
+
+/// What the form of these fields alone does not say.
+fn check_extras(sources: &[AgentCredentialSource], plugins: &Plugins, approvers: Option<&[Approver]>) -> Answer<()> {
+    let repeated = (1..sources.len()).find(|&i| sources[..i].contains(&sources[i]));
+    if sources.len() > CREDENTIAL_SOURCES_MAX {
+        let refusal = Refusal::invalid("An Agent may use at most 8 credential sources.");
+        return Err(refusal.at("/credentialSources", DetailCode::TooLong));
+    }
+    if let Some(index) = repeated {
+        let refusal = Refusal::invalid("A credential source is named once.");
+        return Err(refusal.at(&format!("/credentialSources/{index}"), DetailCode::InvalidValue));
+    }
+    if approvers.is_some_and(|approvers| approvers.len() > APPROVERS_MAX) {
+        let refusal = Refusal::invalid("At most 64 approvers may be named.");
+        return Err(refusal.at("/pluginApprovers", DetailCode::TooLong));
+    }
+    if plugins.len() > PLUGINS_MAX {
+        let refusal = Refusal::invalid("An Agent may select at most 256 plugins.");
+        return Err(refusal.at("/plugins", DetailCode::TooLong));
+    }
+    Ok(())
 }
 
 /// Files that are staged until the first deployment; no file at all is native initialization (seed).

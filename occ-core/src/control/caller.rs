@@ -1,5 +1,6 @@
 //! Who asks.
 
+use super::Conditions;
 use crate::{
     id::{NamespaceId, RequestId, ServiceKeyId},
     resource::PrincipalId,
@@ -16,6 +17,8 @@ pub struct Caller {
     pub namespace: Option<NamespaceId>,
     /// The request; recorded with everything that it causes.
     pub request: RequestId,
+    /// What the request asks for beside its body.
+    pub conditions: Conditions,
 }
 
 impl Caller {
@@ -26,6 +29,7 @@ impl Caller {
             key: None,
             namespace: None,
             request: RequestId::random(),
+            conditions: Conditions::default(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Configurations (spec/engine 1.5).
 
 use super::{
-    Answer, Caller, ConfigurationSummary, ControlPlane, CreateConfiguration, UpdateConfiguration,
+    Answer, Caller, ConfigurationSummary, ControlPlane, CreateConfiguration, Page, PageQuery, Tag, UpdateConfiguration,
     commit::{Tries, Uncommitted},
     namespaces::ACCEPTING,
     operation::{Operation, Scope, effect, look},
+    page::Cursor,
 };
 use crate::{
     admission::{DetailCode, Phrase, Refusal, deploy, draft, is_conflict, source},
@@ -34,6 +35,9 @@ impl ControlPlane {
                     ResourceRef::collection(ResourceKind::Configuration, namespace),
                 )
                 .await?;
+            if let Some(first) = op.first_answer().await? {
+                return Ok(first);
+            }
             let id = ConfigurationId::random();
             let mut touched = false;
             match self.store_configuration(&op, &allowed, id, &input, &mut touched).await {
@@ -42,7 +46,8 @@ impl ControlPlane {
                     if touched {
                         self.forget_document(namespace, id).await;
                     }
-                    Err(refusal)
+                    // The same request may have been done meanwhile.
+                    op.first_answer().await?.ok_or(refusal)
                 }
                 Err(unknown) => Err(unknown.into()),
             }
@@ -76,6 +81,7 @@ impl ControlPlane {
                 kind: input.kind,
                 generation: 1,
                 secret_bindings: input.secret_bindings.clone(),
+                deleting: false,
                 created_at: self.store.now().await?,
             };
             let cx = self.context();
@@ -89,6 +95,7 @@ impl ControlPlane {
                 .write(Write::Configuration(row.clone()))
                 .state(cx.state().take_staged())
                 .audit(op.event(ResourceRef::configuration(namespace, id), allowed));
+            let change = op.answering(change, &with_document(row.clone(), input.values.clone()))?;
             if tries.commit(change).await? {
                 return Ok(row);
             }
@@ -122,17 +129,32 @@ impl ControlPlane {
         .await
     }
 
-    /// The Configurations that the caller may read, by creation, without their documents. Needs `namespace:read`.
+    /// The Configurations that the caller may read, all of them, without their documents. Needs `namespace:read`.
     pub async fn configurations(&self, caller: &Caller, namespace: NamespaceId) -> Answer<Vec<ConfigurationSummary>> {
+        let page = self.configurations_page(caller, namespace, &PageQuery::ALL).await?;
+        Ok(page.items)
+    }
+
+    /// The same, in pages, by creation.
+    pub async fn configurations_page(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        query: &PageQuery,
+    ) -> Answer<Page<ConfigurationSummary>> {
         let op = self.operation(caller, "openclaw.configurations.list", Scope::Namespace(namespace));
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
             let rows = self.store.configurations(namespace).await?;
-            let rows = op
-                .readable(rows, |row| ResourceRef::configuration(namespace, row.id))
+            let place = |row: &ConfigurationRow| Cursor {
+                order: row.created_at.as_millis(),
+                id: row.id.to_string(),
+            };
+            let page = op
+                .page(rows, query, place, |row| ResourceRef::configuration(namespace, row.id))
                 .await?;
-            Ok(rows.into_iter().map(Into::into).collect())
+            Ok(page.map(Into::into))
         })
         .await
     }
@@ -155,7 +177,11 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let mut row = self.configuration_row(namespace, id).await?;
+                if row.deleting {
+                    return Err(Refusal::conflict("The Configuration is being deleted."));
+                }
                 let before = row.generation;
+                op.on_state(&Tag::of_generation(before))?;
                 if let Some(bindings) = &input.secret_bindings {
                     row.secret_bindings.clone_from(bindings);
                 }
@@ -209,6 +235,20 @@ impl ControlPlane {
                     .map(|agent| ResourceRef::agent(namespace, agent))
                     .collect();
                 refuse_referenced(&op, "The Configuration is still referenced by ", consumers).await?;
+                if !row.deleting && !self.drivers.configuration.keeps_in_store() {
+                    // Remembered before the document goes, so that a crash between the two is finished by a repetition.
+                    let begun = ConfigurationRow { deleting: true, ..row };
+                    let change = Change::new()
+                        .expect(Expect::Configuration(id, begun.generation))
+                        .expect(Expect::ConfigurationUnreferenced(id))
+                        .write(Write::UpdateConfiguration(begun))
+                        .audit(
+                            op.event(allowed.request.resource.clone(), &allowed)
+                                .with("phase", "begun"),
+                        );
+                    tries.commit(change).await?;
+                    continue;
+                }
                 let cx = self.context();
                 effect(self.drivers.configuration.delete(&cx, namespace, id))
                     .await
@@ -217,8 +257,13 @@ impl ControlPlane {
                     kind: ResourceKind::Configuration,
                     id: id.to_string(),
                 };
+                let expected = if row.deleting {
+                    Expect::ConfigurationDeleting(id)
+                } else {
+                    Expect::Configuration(id, row.generation)
+                };
                 let change = Change::new()
-                    .expect(Expect::Configuration(id, row.generation))
+                    .expect(expected)
                     .expect(Expect::ConfigurationUnreferenced(id))
                     .write(Write::DeleteConfiguration(id))
                     .state(cx.state().take_staged());
@@ -348,6 +393,7 @@ fn with_document(row: ConfigurationRow, values: Document) -> Configuration {
         kind,
         generation,
         secret_bindings,
+        deleting: _,
         created_at,
     } = row;
     Configuration {

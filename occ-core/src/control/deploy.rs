@@ -6,7 +6,6 @@ use futures_util::future::{join_all, join3};
 
 use super::{
     Answer, Caller, ControlPlane, RevisionView,
-    agents::granted,
     commit::Tries,
     configurations::bound,
     credentials::Provisioned,
@@ -23,9 +22,12 @@ use crate::{
     audit::Authorization,
     driver::{Action, DriverKind, OperationContext, ResourceRef},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
-    resource::{Agent, AgentRevision, BackendRef, DesiredRuntimeState, Document, NamespaceStatus},
+    resource::{
+        Agent, AgentRevision, BackendRef, DesiredRuntimeState, Document, NamespaceStatus, OwnedKind, SecretBinding,
+        SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
+    },
     revision,
-    store::{Change, DeployRead, Expect, Write},
+    store::{AgentRow, Change, ConfigurationRow, DeployRead, Expect, Write},
     work::{NewWork, Target},
 };
 
@@ -41,53 +43,151 @@ impl ControlPlane {
     /// with the audit; it says nothing about the workload.
     pub async fn deploy_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<RevisionView> {
         let op = self.operation(caller, "openclaw.agents.deploy", Scope::Namespace(namespace));
-        op.answer(async {
-            let allowed = granted(
-                op.decide(vec![deploy::permission(&caller.principal, namespace, id)])
-                    .await?,
-            )?;
-            let mut tries = Tries::new(&*self.store);
-            let mut provisioned = Provisioned::new(self);
-            let answer = async {
-                loop {
-                    let read = self.store.deploy_read(namespace, id).await?;
-                    let questions = deploy::required(&caller.principal, &read);
-                    let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
-                    let cx = self.context();
-                    let answers = self.ask_drivers(&op, &cx, &read, &grants).await;
-                    // A document that stays away is for the checks to judge.
-                    if answers.stale(&read) && !tries.is_last() {
-                        tries.again().await?;
-                        continue;
-                    }
-                    let inputs = DeployInputs {
-                        caller: &caller.principal,
-                        namespace,
-                        agent: id,
-                        read: &read,
-                        grants,
-                        document: answers.document,
-                        secrets: answers.secrets,
-                        credentials: answers.credentials,
-                        drivers: &self.drivers,
-                    };
-                    let admitted = deploy::admit(&inputs)?;
-                    let row = read.agent.as_ref().ok_or_else(Refusal::not_found)?;
-                    if admitted.provision_credentials {
-                        provisioned.of(&row.agent);
-                        self.provision_credentials(&cx, &row.agent).await?;
-                    }
-                    let revision = frozen(&row.agent, admitted, &read);
-                    let change = admission_change(&op, &allowed, &read, &revision).state(cx.state().take_staged());
-                    if tries.commit(change).await? {
-                        return Ok(revision.into());
-                    }
-                }
+        op.answer(self.deployed(&op, namespace, id, None)).await
+    }
+
+    /// Saves what an earlier version saved as the next version, and queues its deployment. Nothing of the earlier version
+    /// changes, and nothing of the draft; everything is admitted anew, under the policy and the drivers of now. Needs `read` of
+    /// the earlier version besides what a deployment needs.
+    pub async fn redeploy(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: AgentId,
+        earlier: RevisionId,
+    ) -> Answer<RevisionView> {
+        let op = self.operation(caller, "openclaw.agents.deploy", Scope::Namespace(namespace));
+        op.answer(self.deployed(&op, namespace, id, Some(earlier))).await
+    }
+
+    async fn deployed(
+        &self,
+        op: &Operation<'_>,
+        namespace: NamespaceId,
+        id: AgentId,
+        earlier: Option<RevisionId>,
+    ) -> Answer<RevisionView> {
+        let mut provisioned = Provisioned::new(self);
+        let answer = self.next_version(op, namespace, id, earlier, &mut provisioned).await;
+        provisioned.kept(answer).await
+    }
+
+    /// The next version: of the draft, or of what an earlier version saved.
+    async fn next_version(
+        &self,
+        op: &Operation<'_>,
+        namespace: NamespaceId,
+        id: AgentId,
+        earlier: Option<RevisionId>,
+        provisioned: &mut Provisioned<'_>,
+    ) -> Answer<RevisionView> {
+        let caller = op.principal();
+        let mut first = vec![deploy::permission(caller, namespace, id)];
+        first.extend(earlier.map(|earlier| op.ask(Action::Read, ResourceRef::agent_revision(namespace, earlier))));
+        let allowed = op.require_all(first).await?.swap_remove(0);
+        let mut tries = Tries::new(&*self.store);
+        loop {
+            if let Some(first) = op.first_answer().await? {
+                return Ok(first);
             }
-            .await;
-            provisioned.kept(answer).await
-        })
-        .await
+            let mut read = self.store.deploy_read(namespace, id).await?;
+            let draft = read.agent.clone();
+            let pinned = match earlier {
+                Some(earlier) => self.pin(&mut read, namespace, id, earlier).await?,
+                None => None,
+            };
+            let questions = deploy::required(caller, &read);
+            let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
+            let cx = self.context();
+            let mut answers = self.ask_drivers(op, &cx, &read, &grants, pinned.is_none()).await;
+            if let Some(document) = pinned {
+                let generation = read.configuration.as_ref().map_or(0, |row| row.generation);
+                answers.document = Gathered::Known(Some((generation, document)));
+            }
+            // A document that stays away is for the checks to judge.
+            if answers.stale(&read) && !tries.is_last() {
+                tries.again().await?;
+                continue;
+            }
+            let account = source::account_of(read.agent.as_ref().and_then(|row| row.agent.harness_auth.as_ref()));
+            let account = match account {
+                Some(account) => {
+                    let row = self
+                        .store
+                        .owned(namespace, OwnedKind::ServiceAccount, &account.to_string())
+                        .await?;
+                    row.map(ServiceAccount::try_from).transpose()?
+                }
+                None => None,
+            };
+            let inputs = DeployInputs {
+                caller,
+                namespace,
+                agent: id,
+                read: &read,
+                grants,
+                document: answers.document,
+                secrets: answers.secrets,
+                credentials: answers.credentials,
+                account,
+                drivers: &self.drivers,
+            };
+            let admitted = deploy::admit(&inputs)?;
+            let row = draft.as_ref().ok_or_else(Refusal::not_found)?;
+            if admitted.provision_credentials {
+                provisioned.of(&row.agent);
+                self.provision_credentials(&cx, &row.agent).await?;
+            }
+            let revision = frozen(&row.agent, admitted, &read);
+            let source = Source { draft: row, earlier };
+            let change = admission_change(op, &allowed, &read, &source, &revision).state(cx.state().take_staged());
+            let view = RevisionView::from(revision);
+            if tries.commit(op.answering(change, &view)?).await? {
+                return Ok(view);
+            }
+        }
+    }
+
+    /// Puts what an earlier version saved in the place of the draft; gives the document. Nothing without an Agent.
+    async fn pin(
+        &self,
+        read: &mut DeployRead,
+        namespace: NamespaceId,
+        agent: AgentId,
+        earlier: RevisionId,
+    ) -> Answer<Option<Document>> {
+        let Some(row) = &mut read.agent else { return Ok(None) };
+        let revision = self.saved_revision(namespace, agent, earlier).await?;
+        let snapshot = revision.snapshot;
+        row.agent.configuration_id = snapshot.configuration_id;
+        row.agent.backend_id = snapshot.backend_id;
+        row.agent.harness_auth = Some(snapshot.harness_auth.binding);
+        row.agent.execution_mode = snapshot.harness.mode;
+        let binding = |id| SecretBinding {
+            source: SecretSource {
+                kind: SecretSourceKind::Secret,
+                namespace_id: namespace,
+                id,
+            },
+            delivery: SecretDelivery::Env,
+        };
+        let secret_bindings = snapshot
+            .secret_bindings
+            .into_iter()
+            .map(|(name, frozen)| (name, binding(frozen.id)))
+            .collect();
+        // The Configuration itself may be another by now, or be gone.
+        read.configuration = Some(ConfigurationRow {
+            id: snapshot.configuration_id,
+            namespace_id: namespace,
+            kind: snapshot.configuration_kind,
+            generation: snapshot.configuration_generation,
+            secret_bindings,
+            deleting: false,
+            created_at: revision.created_at,
+        });
+        read.secrets = self.named_secrets(namespace, deploy::secret_ids(read)).await?;
+        Ok(Some(snapshot.configuration))
     }
 
     /// Asks the drivers what the checks will want to know, and nothing that the caller's or the Agent's grants do not cover.
@@ -97,6 +197,7 @@ impl ControlPlane {
         cx: &OperationContext,
         read: &DeployRead,
         grants: &Grants,
+        reads_document: bool,
     ) -> Answers {
         let Some(agent) = read.agent.as_ref().map(|row| &row.agent) else {
             return Answers {
@@ -108,7 +209,7 @@ impl ControlPlane {
         let document = async {
             let resource = ResourceRef::configuration(agent.namespace_id, agent.configuration_id);
             match &read.configuration {
-                Some(row) if grants.allows(&op.ask(Action::Read, resource)) => Gathered::of(
+                Some(row) if reads_document && grants.allows(&op.ask(Action::Read, resource)) => Gathered::of(
                     look(self.drivers.configuration.read(cx, row.namespace_id, row.id)).await,
                     |e| Refusal::driver(DriverKind::Configuration, e),
                 ),
@@ -191,25 +292,33 @@ fn frozen(agent: &Agent, admitted: Admitted, read: &DeployRead) -> AgentRevision
     }
 }
 
+/// What a version is made of.
+struct Source<'a> {
+    /// The Agent's row as it is saved.
+    draft: &'a AgentRow,
+    /// The earlier version that is repeated.
+    earlier: Option<RevisionId>,
+}
+
 /// The version, its work, the desired state and the audit, under everything that the admission rests on.
 fn admission_change(
     op: &Operation<'_>,
     allowed: &Authorization,
     read: &DeployRead,
+    source: &Source<'_>,
     revision: &AgentRevision,
 ) -> Change {
     let (namespace, agent) = (revision.namespace_id, revision.agent_id);
     let mut change = Change::new().expect(Expect::NamespaceStatus(namespace, &[NamespaceStatus::Ready]));
-    if let Some(row) = &read.agent {
-        let running = Agent {
-            desired_runtime_state: DesiredRuntimeState::Running,
-            ..row.agent.clone()
-        };
-        change = change
-            .expect(Expect::Agent(agent, row.version))
-            .write(Write::UpdateAgent(running));
-    }
-    if let Some(row) = &read.configuration {
+    let row = source.draft;
+    let running = Agent {
+        desired_runtime_state: DesiredRuntimeState::Running,
+        ..row.agent.clone()
+    };
+    change = change
+        .expect(Expect::Agent(agent, row.version))
+        .write(Write::UpdateAgent(running));
+    if let (Some(row), None) = (&read.configuration, source.earlier) {
         change = change.expect(Expect::Configuration(row.id, row.generation));
     }
     let target = Target::Revision {
@@ -222,6 +331,10 @@ fn admission_change(
         .with("agentId", agent.to_string())
         .with("revision", revision.revision)
         .with("digest", revision.digest.as_str());
+    let event = match source.earlier {
+        Some(earlier) => event.with("repeatedRevisionId", earlier.to_string()),
+        None => event,
+    };
     bound(change, &read.secrets)
         .expect(Expect::RevisionCount(agent, read.revisions))
         .write(Write::Revision {

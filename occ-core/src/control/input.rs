@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{
     iam::{ExactResource, Permission},
-    id::{ConfigurationId, NamespaceId},
+    id::{ConfigurationId, CredentialSourceId, NamespaceId},
     resource::{
-        BackendId, ConfigurationKind, Document, ExecutionMode, HarnessAuth, Name, PrincipalId, SecretBindings,
-        WorkspaceFiles,
+        AccountCredentialKind, Approver, BackendId, ConfigurationKind, Document, ExecutionMode, HarnessAuth,
+        LaunchSettings, Name, Plugins, PrincipalId, SecretBindings, SecretSource, WorkspaceFiles,
     },
 };
 
@@ -76,7 +76,7 @@ pub struct UpdateConfiguration {
 }
 
 /// A new Agent (seed: Agents, "Supported operations").
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateAgent {
     /// Its name, unique in the Namespace.
@@ -92,6 +92,15 @@ pub struct CreateAgent {
     /// How the model credential is obtained.
     #[serde(default)]
     pub harness_auth: Option<HarnessAuth>,
+    /// Credential sources that the Agent uses; at most 8.
+    #[serde(default)]
+    pub credential_sources: Vec<AgentCredentialSource>,
+    /// Plugins, by their catalogue id; none when not said.
+    #[serde(default)]
+    pub plugins: Plugins,
+    /// Who may approve for plugins that say nothing themselves; at most 64.
+    #[serde(default)]
+    pub plugin_approvers: Option<Vec<Approver>>,
     /// Files that the first deployment writes into the workspace.
     #[serde(default)]
     pub initial_workspace_files: WorkspaceFiles,
@@ -147,7 +156,7 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
 }
 
 /// A change of an Agent's draft. What is not said is kept; `null` clears.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateAgent {
     /// The Configuration that deployments snapshot; always said.
@@ -161,6 +170,66 @@ pub struct UpdateAgent {
     /// How the model credential is obtained.
     #[serde(default)]
     pub harness_auth: Patch<HarnessAuth>,
+    /// Credential sources that the Agent uses, whole.
+    #[serde(default)]
+    pub credential_sources: Option<Vec<AgentCredentialSource>>,
+    /// Plugins, whole: `{}` clears them.
+    #[serde(default)]
+    pub plugins: Option<Plugins>,
+    /// Who may approve for plugins that say nothing themselves; `[]` denies.
+    #[serde(default)]
+    pub plugin_approvers: Patch<Vec<Approver>>,
+}
+
+/// A credential source that an Agent uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentCredentialSource {
+    /// The source.
+    pub source_id: CredentialSourceId,
+}
+
+/// A new service account.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateServiceAccount {
+    /// Its name, unique among the Namespace's accounts.
+    pub name: Name,
+    /// A credential to import; none when not said.
+    #[serde(default)]
+    pub credential: Option<SetAccountCredential>,
+}
+
+/// The credential of a service account.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetAccountCredential {
+    /// What it is; an access token is issued, never imported.
+    pub kind: AccountCredentialKind,
+    /// The Secret that holds it.
+    pub source: SecretSource,
+}
+
+/// A new Preset.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreatePreset {
+    /// Its name, unique among the Namespace's Presets.
+    pub name: Name,
+    /// What is copied into drafts.
+    pub settings: LaunchSettings,
+}
+
+/// A change of a Preset; what is not said is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdatePreset {
+    /// Its name.
+    #[serde(default)]
+    pub name: Option<Name>,
+    /// What is copied, whole.
+    #[serde(default)]
+    pub settings: Option<LaunchSettings>,
 }
 
 impl UpdateAgent {
@@ -171,12 +240,15 @@ impl UpdateAgent {
             execution_mode: None,
             backend_id: Patch::Keep,
             harness_auth: Patch::Keep,
+            credential_sources: None,
+            plugins: None,
+            plugin_approvers: Patch::Keep,
         }
     }
 }
 
 /// A new Role of a Namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateRole {
     /// What it permits: 1 to 64, each once.
@@ -184,7 +256,7 @@ pub struct CreateRole {
 }
 
 /// A new access binding of a Namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateAccessBinding {
     /// Who is granted: a person, or a service principal of the Namespace.

@@ -7,7 +7,7 @@ use std::{fmt::Write as _, time::Duration};
 use subtle::ConstantTimeEq as _;
 
 use super::{
-    Answer, Caller, ControlPlane, CreateServiceKey, IssuedKey,
+    Answer, Caller, Conditions, ControlPlane, CreateServiceKey, IssuedKey,
     commit::Tries,
     operation::{Scope, look},
 };
@@ -105,6 +105,7 @@ impl ControlPlane {
                     key: Some(id),
                     namespace: namespace_id,
                     request,
+                    conditions: Conditions::default(),
                 })
             }
             _ => Err(refused()),

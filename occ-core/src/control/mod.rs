@@ -4,9 +4,12 @@
 //! ([`admission`](crate::admission)), and commits one [`Change`](crate::store::Change) with what the decision rests on as
 //! preconditions. When something changed meanwhile it gathers again. Denials are recorded before they are answered.
 
+mod accounts;
 mod agents;
+mod audit;
 mod caller;
 mod commit;
+mod conditions;
 mod configurations;
 mod credentials;
 mod deploy;
@@ -16,25 +19,35 @@ mod key;
 mod lifecycle;
 mod namespaces;
 mod operation;
+mod page;
 mod policy;
+mod presets;
 mod redaction;
 mod retry;
 mod revisions;
 mod runtime;
 mod secrets;
+mod sources;
 mod view;
+mod workspace;
 
 use std::sync::{Arc, OnceLock};
 
+pub use audit::AuditVerification;
 pub use caller::Caller;
+pub use conditions::{Conditions, IfMatch, Once, Tag};
 pub use input::{
-    Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace, CreateRole, CreateServiceKey,
-    Patch, UpdateAgent, UpdateConfiguration,
+    AgentCredentialSource, Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace,
+    CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, Patch, SetAccountCredential, UpdateAgent,
+    UpdateConfiguration, UpdatePreset,
 };
+pub use page::{Cursor, InvalidCursor, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery};
 pub use view::{
-    Bootstrapped, ConfigurationSummary, ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView,
-    RevisionView, SecretView, ServiceKeyView, ServicePrincipalView,
+    AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,
+    ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView, RevisionRead, RevisionView, SecretView,
+    ServiceKeyView, ServicePrincipalView, UnreadableRevision,
 };
+pub use workspace::{WorkspaceFileView, WrittenFile};
 
 use crate::{admission::Refusal, installation::Drivers, resource::Installation, store::Store};
 

@@ -1,9 +1,10 @@
 //! Namespaces (spec/engine 1.4).
 
 use super::{
-    Answer, Caller, ControlPlane, CreateNamespace,
+    Answer, Caller, ControlPlane, CreateNamespace, Page, PageQuery,
     commit::Tries,
     operation::{Operation, Scope},
+    page::Cursor,
     retry::FailedDeletion,
 };
 use crate::{
@@ -62,6 +63,9 @@ impl ControlPlane {
             let target = Target::NamespaceReady {
                 namespace: namespace.id,
             };
+            if let Some(first) = op.first_answer().await? {
+                return Ok(first);
+            }
             let change = Change::new()
                 .write(Write::Namespace(namespace.clone()))
                 .write(Write::Enqueue(NewWork {
@@ -69,8 +73,17 @@ impl ControlPlane {
                     actor: caller.principal.clone(),
                 }))
                 .audit(op.event(ResourceRef::namespace(namespace.id), &allowed));
-            Tries::new(&*self.store).commit_alone(change).await?;
-            Ok(namespace)
+            let change = op.answering(change, &namespace)?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                if tries.commit(change.clone()).await? {
+                    return Ok(namespace);
+                }
+                // The same request was done meanwhile.
+                if let Some(first) = op.first_answer().await? {
+                    return Ok(first);
+                }
+            }
         })
         .await
     }
@@ -85,15 +98,24 @@ impl ControlPlane {
         .await
     }
 
-    /// The Namespaces that the caller may read, by creation. A key that opens one Namespace sees no other.
+    /// The Namespaces that the caller may read, all of them.
     pub async fn namespaces(&self, caller: &Caller) -> Answer<Vec<Namespace>> {
+        Ok(self.namespaces_page(caller, &PageQuery::ALL).await?.items)
+    }
+
+    /// The Namespaces that the caller may read, by creation. A key that opens one Namespace sees no other.
+    pub async fn namespaces_page(&self, caller: &Caller, query: &PageQuery) -> Answer<Page<Namespace>> {
         let op = self.operation(caller, "openclaw.namespaces.list", Scope::Readable);
         op.answer(async {
             let rows = self.store.namespaces().await?.into_iter().map(|row| row.namespace);
             let opened = rows
                 .filter(|namespace| caller.namespace.is_none_or(|opened| opened == namespace.id))
                 .collect();
-            op.readable(opened, |namespace| ResourceRef::namespace(namespace.id))
+            let place = |namespace: &Namespace| Cursor {
+                order: namespace.created_at.as_millis(),
+                id: namespace.id.to_string(),
+            };
+            op.page(opened, query, place, |namespace| ResourceRef::namespace(namespace.id))
                 .await
         })
         .await

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Answer, Caller, ControlPlane};
+use super::{Answer, Caller, Conditions, ControlPlane};
 use crate::{
     admission::{Record, Refusal, denied},
     audit::{AuditEvent, Authorization},
@@ -15,7 +15,7 @@ use crate::{
     id::NamespaceId,
     reason::ApiCode,
     resource::PrincipalId,
-    store::Change,
+    store::{Change, Store},
     time::{Clock as _, SystemClock},
 };
 
@@ -125,6 +125,15 @@ impl Operation<'_> {
             .zip(decisions)
             .map(|(request, decision)| Authorization { request, decision })
             .collect())
+    }
+
+    /// What the request asks for beside its body.
+    pub(super) fn conditions(&self) -> &Conditions {
+        &self.caller.conditions
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.plane.store
     }
 
     /// Who asks.

@@ -1,15 +1,98 @@
 //! Versions and deployments: reads of what is saved (seed: Agent revisions, Deployment status).
 
-use super::{Answer, Caller, ControlPlane, RevisionView, operation::Scope};
+use std::time::Duration;
+
+use super::{
+    Answer, Caller, ControlPlane, Page, PageQuery, RevisionRead, RevisionView, operation::Scope, page::Cursor,
+};
 use crate::{
     admission::Refusal,
     driver::{Action, ResourceRef},
     id::{AgentId, NamespaceId, RevisionId},
     resource::AgentRevision,
     status::{self, Deployment},
+    store::SavedRevision,
 };
 
+/// How often a waiting reader looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 impl ControlPlane {
+    /// The versions of an Agent that the caller may read, in pages, oldest first, as far as their saved settings can be read.
+    pub async fn revisions_page(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        agent: AgentId,
+        query: &PageQuery,
+    ) -> Answer<Page<RevisionRead>> {
+        let op = self.operation(caller, "openclaw.agent_revisions.list", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::agent(namespace, agent)).await?;
+            self.agent_exists(namespace, agent).await?;
+            let saved = self.store.saved_revisions(namespace, agent, None).await?;
+            let place = |saved: &SavedRevision| {
+                let (id, number) = identity(saved);
+                Cursor {
+                    order: i64::try_from(number).unwrap_or(i64::MAX),
+                    id: id.to_string(),
+                }
+            };
+            let page = op
+                .page(saved, query, place, |saved| {
+                    ResourceRef::agent_revision(namespace, identity(saved).0)
+                })
+                .await?;
+            Ok(page.map(Into::into))
+        })
+        .await
+    }
+
+    /// A version as far as its saved settings can be read. Needs its own `read` only.
+    pub async fn saved_version(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> Answer<RevisionRead> {
+        let op = self.operation(caller, "openclaw.agent_revisions.read", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::agent_revision(namespace, id))
+                .await?;
+            let saved = self.store.saved_revisions(namespace, agent, Some(id)).await?;
+            Ok(saved.into_iter().next().ok_or_else(Refusal::not_found)?.into())
+        })
+        .await
+    }
+
+    /// The same as [`ControlPlane::deployment`], once it is over or after `wait`, whichever comes first.
+    pub async fn awaited_deployment(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+        wait: Duration,
+    ) -> Answer<Deployment> {
+        let until = tokio::time::Instant::now() + wait;
+        loop {
+            let deployment = self.deployment(caller, namespace, agent, id).await?;
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            if deployment.status.is_terminal() || left.is_zero() {
+                return Ok(deployment);
+            }
+            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+        }
+    }
+
+    async fn agent_exists(&self, namespace: NamespaceId, agent: AgentId) -> Answer<()> {
+        match self.store.saved_agents(namespace, Some(agent)).await?.is_empty() {
+            false => Ok(()),
+            true => Err(Refusal::not_found()),
+        }
+    }
+
     /// The versions of an Agent that the caller may read, oldest first. Needs `read` of the Agent.
     pub async fn revisions(
         &self,
@@ -78,5 +161,12 @@ impl ControlPlane {
     ) -> Answer<AgentRevision> {
         let row = self.store.revision(namespace, agent, id).await?;
         row.map(|row| row.revision).ok_or_else(Refusal::not_found)
+    }
+}
+
+fn identity(saved: &SavedRevision) -> (RevisionId, u64) {
+    match saved {
+        SavedRevision::Whole(revision) => (revision.id, revision.revision),
+        SavedRevision::Unreadable { id, revision, .. } => (*id, *revision),
     }
 }

@@ -233,7 +233,7 @@ impl ControlPlane {
     }
 
     /// A version for the selected Compute; 503 when it was admitted for another one.
-    async fn runtime_of(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> Answer<Runtime> {
+    pub(super) async fn runtime_of(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> Answer<Runtime> {
         let revision = self.saved_revision(namespace, agent, id).await?;
         let row = self.agent_row(namespace, agent).await?.agent;
         let (pinned, selected) = (&revision.snapshot.compute, self.drivers.compute.identity());

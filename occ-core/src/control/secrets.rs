@@ -1,14 +1,15 @@
 //! Secrets: references here, bytes with the Secret Driver (spec/engine 1.6, spec/contracts 9).
 
 use super::{
-    Answer, Caller, ConsumersView, ControlPlane, SecretView,
+    Answer, Caller, ConsumersView, ControlPlane, Page, PageQuery, SecretView,
     commit::{Tries, Uncommitted},
     configurations::refuse_referenced,
     namespaces::ACCEPTING,
     operation::{Operation, Scope, effect},
+    page::Cursor,
 };
 use crate::{
-    admission::{Refusal, draft, is_conflict},
+    admission::{Refusal, draft, is_conflict, source},
     audit::Authorization,
     driver::{Action, DriverKind, ResourceKind, ResourceRef, SecretIdentity},
     iam::ExactResource,
@@ -18,6 +19,8 @@ use crate::{
     store::{Change, Consumers, Expect, Write},
 };
 
+/// How many consumers of each kind are shown.
+const CONSUMERS_MAX: usize = 100;
 /// A Secret that another driver stored is never touched through the selected one.
 const OF_OTHER_DRIVER: &str = "The Secret is stored through another Secret Driver than the selected one. Select that driver to change or delete it.";
 
@@ -35,6 +38,9 @@ impl ControlPlane {
             let allowed = op
                 .require(Action::Create, ResourceRef::collection(ResourceKind::Secret, namespace))
                 .await?;
+            if let Some(first) = op.first_answer().await? {
+                return Ok(first);
+            }
             let identity = SecretIdentity {
                 id: SecretId::random(),
                 namespace_id: namespace,
@@ -47,7 +53,8 @@ impl ControlPlane {
                     if let Some(at) = stored {
                         self.forget_value(&identity, &at).await;
                     }
-                    Err(refusal)
+                    // The same request may have been done meanwhile.
+                    op.first_answer().await?.ok_or(refusal)
                 }
                 Err(unknown) => Err(unknown.into()),
             }
@@ -81,6 +88,7 @@ impl ControlPlane {
                 driver_id: self.drivers.secret.identity().id.clone(),
                 backend_ref,
                 version: 1,
+                deleting: false,
                 created_at,
             };
             let change = Change::new()
@@ -88,6 +96,7 @@ impl ControlPlane {
                 .write(Write::Secret(secret.clone()))
                 .state(cx.state().take_staged())
                 .audit(op.event(ResourceRef::secret(namespace, secret.id), allowed));
+            let change = op.answering(change, &SecretView::from(&secret))?;
             if tries.commit(change).await? {
                 return Ok(secret);
             }
@@ -100,17 +109,32 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::secret(namespace, id)).await?;
             let secret = self.secret_record(namespace, id).await?;
-            let Consumers { agents, configurations } = self.store.secret_consumers(namespace, id).await?;
-            let all = agents.len() + configurations.len();
+            let Consumers {
+                agents,
+                configurations,
+                owned,
+            } = self.store.secret_consumers(namespace, id).await?;
+            let all = agents.len() + configurations.len() + owned.len();
             let agents = op.readable(agents, |id| ResourceRef::agent(namespace, *id)).await?;
             let configurations = op
                 .readable(configurations, |id| ResourceRef::configuration(namespace, *id))
                 .await?;
-            let unreadable = all - agents.len() - configurations.len();
+            let accounts = owned.into_iter().filter_map(|(_, id)| id.parse().ok()).collect();
+            let mut service_accounts = op
+                .readable(accounts, |id| ResourceRef::service_account(namespace, *id))
+                .await?;
+            let unreadable = all - agents.len() - configurations.len() - service_accounts.len();
+            let (mut agents, mut configurations) = (agents, configurations);
+            let shown = agents.len().max(configurations.len()).max(service_accounts.len());
+            agents.truncate(CONSUMERS_MAX);
+            configurations.truncate(CONSUMERS_MAX);
+            service_accounts.truncate(CONSUMERS_MAX);
             let consumers = Some(ConsumersView {
                 agents,
                 configurations,
+                service_accounts,
                 unreadable,
+                truncated: shown > CONSUMERS_MAX,
             });
             Ok(SecretView {
                 consumers,
@@ -120,17 +144,33 @@ impl ControlPlane {
         .await
     }
 
-    /// The Secrets that the caller may read, by creation. Needs `namespace:read`.
+    /// The Secrets that the caller may read, all of them. Needs `namespace:read`.
     pub async fn secrets(&self, caller: &Caller, namespace: NamespaceId) -> Answer<Vec<SecretView>> {
+        Ok(self.secrets_page(caller, namespace, &PageQuery::ALL).await?.items)
+    }
+
+    /// The same, in pages, by creation.
+    pub async fn secrets_page(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        query: &PageQuery,
+    ) -> Answer<Page<SecretView>> {
         let op = self.operation(caller, "openclaw.secrets.list", Scope::Namespace(namespace));
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
             let secrets = self.store.secrets(namespace).await?;
-            let secrets = op
-                .readable(secrets, |secret| ResourceRef::secret(namespace, secret.id))
+            let place = |secret: &Secret| Cursor {
+                order: secret.created_at.as_millis(),
+                id: secret.id.to_string(),
+            };
+            let page = op
+                .page(secrets, query, place, |secret| {
+                    ResourceRef::secret(namespace, secret.id)
+                })
                 .await?;
-            Ok(secrets.iter().map(Into::into).collect())
+            Ok(page.map(|secret| (&secret).into()))
         })
         .await
     }
@@ -149,6 +189,9 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let mut secret = self.own_secret(namespace, id).await?;
+                if secret.deleting {
+                    return Err(Refusal::conflict(source::BEING_DELETED));
+                }
                 let before = secret.version;
                 secret.version += 1;
                 let cx = self.context();
@@ -188,13 +231,37 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let secret = self.own_secret(namespace, id).await?;
-                let Consumers { agents, configurations } = self.store.secret_consumers(namespace, id).await?;
+                let Consumers {
+                    agents,
+                    configurations,
+                    owned,
+                } = self.store.secret_consumers(namespace, id).await?;
                 let agents = agents.into_iter().map(|id| ResourceRef::agent(namespace, id));
                 let configurations = configurations
                     .into_iter()
                     .map(|id| ResourceRef::configuration(namespace, id));
-                let consumers = agents.chain(configurations).collect();
+                let owned = owned.into_iter().map(|(kind, id)| ResourceRef {
+                    kind: kind.resource_kind(),
+                    id,
+                    namespace_id: Some(namespace),
+                });
+                let consumers = agents.chain(configurations).chain(owned).collect();
                 refuse_referenced(&op, "The Secret is still referenced by ", consumers).await?;
+                if !secret.deleting && !self.drivers.secret.keeps_in_store() {
+                    // Remembered before the value goes, so that a crash between the two is finished by a repetition.
+                    let begun = Secret {
+                        deleting: true,
+                        version: secret.version + 1,
+                        ..secret.clone()
+                    };
+                    let change = Change::new()
+                        .expect(Expect::Secret(id, secret.version))
+                        .expect(Expect::SecretUnreferenced(id))
+                        .write(Write::UpdateSecret(begun))
+                        .audit(op.event(resource.clone(), &allowed).with("phase", "begun"));
+                    tries.commit(change).await?;
+                    continue;
+                }
                 let cx = self.context();
                 effect(
                     self.drivers

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     driver::Check,
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceAccountId, ServiceKeyId},
     reason::Token,
     resource::{
-        AgentRevision, BackendId, ComputeIdentity, ConfigurationKind, Document, HarnessAuth, HarnessIdentity,
-        Installation, Name, Namespace, PrincipalId, Secret, SecretBinding, SecretBindings, SecretDelivery,
-        SecretSource, SecretSourceKind,
+        AccountCredentialKind, Agent, AgentRevision, BackendId, ComputeIdentity, ConfigurationKind, Document,
+        HarnessAuth, HarnessIdentity, Installation, Name, Namespace, PrincipalId, Secret, SecretBinding,
+        SecretBindings, SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
     },
     secret_value::SecretValue,
-    store::{ConfigurationRow, NewServiceKey},
+    store::{ConfigurationRow, NewServiceKey, SavedAgent, SavedField, SavedRevision},
     time::Timestamp,
 };
 
@@ -34,6 +34,9 @@ pub struct ConfigurationSummary {
     /// The Secrets that it binds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret_bindings: SecretBindings,
+    /// Its deletion was begun and not finished: delete it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -46,6 +49,7 @@ impl From<ConfigurationRow> for ConfigurationSummary {
             kind,
             generation,
             secret_bindings,
+            deleting,
             created_at,
         } = row;
         Self {
@@ -54,6 +58,7 @@ impl From<ConfigurationRow> for ConfigurationSummary {
             kind,
             generation,
             secret_bindings,
+            deleting,
             created_at,
         }
     }
@@ -72,6 +77,9 @@ pub struct SecretView {
     /// How others refer to it.
     #[serde(rename = "ref")]
     pub reference: SecretSource,
+    /// Its deletion was begun and not finished: delete it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     /// Who refers to it; only when one Secret is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumers: Option<ConsumersView>,
@@ -90,6 +98,7 @@ impl From<&Secret> for SecretView {
             namespace_id,
             name: secret.name.clone(),
             reference,
+            deleting: secret.deleting,
             consumers: None,
         }
     }
@@ -103,8 +112,14 @@ pub struct ConsumersView {
     pub agents: Vec<AgentId>,
     /// Configurations.
     pub configurations: Vec<ConfigurationId>,
+    /// Service accounts.
+    #[serde(default)]
+    pub service_accounts: Vec<ServiceAccountId>,
     /// How many more the caller may not read.
     pub unreadable: usize,
+    /// Whether there are more than are listed.
+    #[serde(default)]
+    pub truncated: bool,
 }
 
 /// An Agent revision, without its private parts (spec/engine 1.11).
@@ -246,7 +261,7 @@ pub struct CredentialStatus {
 }
 
 /// Fresh checks of a version (seed: Current runtime diagnostics).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiagnosticsView {
     /// The version.
@@ -258,7 +273,7 @@ pub struct DiagnosticsView {
 }
 
 /// Recent log lines of a version, redacted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LogsView {
     /// The version.
@@ -281,4 +296,167 @@ pub struct ServicePrincipalView {
     /// The Agent that owns it, for an Agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
+}
+
+/// A service account, without its Secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountView {
+    /// Its id.
+    pub id: ServiceAccountId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// Its name.
+    pub name: Name,
+    /// Its credential, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<AccountCredentialView>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// What a service account's credential is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountCredentialView {
+    /// What it is.
+    pub kind: AccountCredentialKind,
+}
+
+impl From<&ServiceAccount> for AccountView {
+    fn from(account: &ServiceAccount) -> Self {
+        let credential = account.credential.as_ref();
+        Self {
+            id: account.id,
+            namespace_id: account.namespace_id,
+            name: account.name.clone(),
+            credential: credential.map(|credential| AccountCredentialView { kind: credential.kind }),
+            created_at: account.created_at,
+        }
+    }
+}
+
+/// Which saved setting cannot be read (seed: Unreadable saved settings).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigurationReadError {
+    /// Always `SAVED_CONFIGURATION_UNREADABLE`.
+    pub code: UnreadableCode,
+    /// The field that is left out.
+    pub field: SavedField,
+}
+
+/// The code of a [`ConfigurationReadError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum UnreadableCode {
+    /// The saved value does not decode.
+    SavedConfigurationUnreadable,
+}
+
+impl From<SavedField> for ConfigurationReadError {
+    fn from(field: SavedField) -> Self {
+        Self {
+            code: UnreadableCode::SavedConfigurationUnreadable,
+            field,
+        }
+    }
+}
+
+/// An Agent, without a saved setting that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentView {
+    /// The Agent.
+    pub agent: Agent,
+    /// What is left out of it.
+    pub error: Option<ConfigurationReadError>,
+}
+
+impl From<SavedAgent> for AgentView {
+    fn from(saved: SavedAgent) -> Self {
+        Self {
+            agent: saved.row.agent,
+            error: saved.unreadable.map(Into::into),
+        }
+    }
+}
+
+impl Serialize for AgentView {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(error) = &self.error else {
+            return self.agent.serialize(serializer);
+        };
+        let mut agent = serde_json::to_value(&self.agent).map_err(serde::ser::Error::custom)?;
+        if let Some(fields) = agent.as_object_mut() {
+            fields.remove("harnessAuth");
+            let error = serde_json::to_value(error).map_err(serde::ser::Error::custom)?;
+            fields.insert("configurationReadError".to_owned(), error);
+        }
+        agent.serialize(serializer)
+    }
+}
+
+/// A version, or what can be read of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RevisionRead {
+    /// All of it.
+    Whole(Box<RevisionView>),
+    /// What can be read.
+    Unreadable(UnreadableRevision),
+}
+
+/// What is left of a version whose saved settings cannot be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreadableRevision {
+    /// Its id.
+    pub id: RevisionId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// The owning Agent.
+    pub agent_id: AgentId,
+    /// Its number.
+    pub revision: u64,
+    /// The associated Backend.
+    pub backend_id: Option<BackendId>,
+    /// When it was admitted.
+    pub created_at: Timestamp,
+    /// What is left out.
+    pub configuration_read_error: ConfigurationReadError,
+}
+
+impl RevisionRead {
+    /// Its id and its number.
+    pub fn identity(&self) -> (RevisionId, u64) {
+        match self {
+            Self::Whole(revision) => (revision.id, revision.revision),
+            Self::Unreadable(revision) => (revision.id, revision.revision),
+        }
+    }
+}
+
+impl From<SavedRevision> for RevisionRead {
+    fn from(saved: SavedRevision) -> Self {
+        match saved {
+            SavedRevision::Whole(revision) => Self::Whole(Box::new((*revision).into())),
+            SavedRevision::Unreadable {
+                id,
+                namespace_id,
+                agent_id,
+                revision,
+                backend_id,
+                created_at,
+                field,
+            } => Self::Unreadable(UnreadableRevision {
+                id,
+                namespace_id,
+                agent_id,
+                revision,
+                backend_id,
+                created_at,
+                configuration_read_error: field.into(),
+            }),
+        }
+    }
 }

@@ -50,6 +50,7 @@ impl Capabilities for dyn ComputeDriver + '_ {
             (Capability("runtime_credentials"), self.runtime_credentials().is_some()),
             (Capability("gateway_access"), self.gateway_access().is_some()),
             (Capability("workspace_setup"), self.workspace_setup().is_some()),
+            (Capability("live_workspace"), self.live_workspace().is_some()),
             (Capability("diagnostics"), self.diagnostics().is_some()),
             (Capability("logs"), self.logs().is_some()),
             (Capability("images"), self.images().is_some()),

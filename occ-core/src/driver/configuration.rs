@@ -46,6 +46,12 @@ pub trait ConfigurationDriver: Send + Sync {
     /// Deletes the document; absent is well.
     async fn delete(&self, cx: &OperationContext, namespace: NamespaceId, id: ConfigurationId) -> EffectResult<()>;
 
+    /// Whether every effect is a record that it stages in the operation's state, so that it is part of the engine's transaction. The
+    /// deletion of a document that is elsewhere is remembered before it is done.
+    fn keeps_in_store(&self) -> bool {
+        false
+    }
+
     /// Hooks that it wants around workloads.
     fn lifecycle_hooks(&self) -> Option<Arc<dyn LifecycleHooks>> {
         None

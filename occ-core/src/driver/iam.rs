@@ -3,19 +3,20 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DriverIdentity, EffectResult, LifecycleHooks, OperationContext};
 use crate::{
     id::{
-        AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, RevisionId, SecretId,
+        AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, PresetId, RevisionId, SecretId,
         ServiceAccountId,
     },
     resource::PrincipalId,
 };
 
 /// What is done. No action implies another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Create below a parent.
@@ -56,7 +57,7 @@ impl Action {
 }
 
 /// What kind of thing it is done to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceKind {
     /// The Installation.
@@ -97,7 +98,7 @@ impl ResourceKind {
 }
 
 /// One exact thing: its kind, its id and the Namespace that owns it. For `create`, the id is the parent's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceRef {
     /// Its kind.
@@ -158,10 +159,12 @@ resource_refs! {
     credential_source(CredentialSourceId) = CredentialSource;
     /// A `ServiceAccount`.
     service_account(ServiceAccountId) = ServiceAccount;
+    /// A Preset.
+    preset(PresetId) = Preset;
 }
 
 /// One question.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccessRequest {
     /// Who acts.
@@ -173,7 +176,7 @@ pub struct AccessRequest {
 }
 
 /// What a decision rests on; sorted, without repetition.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Evidence {
     /// The identity that was found.
@@ -190,7 +193,7 @@ pub struct Evidence {
 }
 
 /// One answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// Whether it may be done.

@@ -63,6 +63,12 @@ pub trait SecretDriver: Send + Sync {
     async fn value(&self, cx: &OperationContext, secret: &SecretIdentity, at: &BackendRef)
     -> EffectResult<SecretValue>;
 
+    /// Whether every effect is a record that it stages in the operation's state, so that it is part of the engine's transaction. The
+    /// deletion of a value that is elsewhere is remembered before it is done.
+    fn keeps_in_store(&self) -> bool {
+        false
+    }
+
     /// Conditional replacement, when the driver can.
     fn compare_and_swap(&self) -> Option<&dyn CompareAndSwap> {
         None

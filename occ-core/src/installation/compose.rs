@@ -31,6 +31,9 @@ pub fn compose(
             package: registration.package,
         });
     }
+    for backend in file.backends() {
+        drivers = drivers.backend(backend.clone());
+    }
     drivers.build().map_err(|source| {
         let at_fault = file.selections().iter().find(|s| s.kind == source.kind());
         let (path, at) = at_fault.map_or_else(|| (Path::default(), Position::START), |s| (s.path.clone(), s.at));

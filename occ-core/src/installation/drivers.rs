@@ -16,6 +16,7 @@ use crate::{
         SecretDriver, capabilities,
     },
     registry::Built,
+    resource::Backend,
 };
 
 /// One driver a kind (Harnesses: at least one), checked to work together (spec/contracts 1.3, 2.9).
@@ -33,6 +34,7 @@ pub struct Drivers {
     pub sandbox: Option<Arc<dyn SandboxDriver>>,
     /// The Harnesses, in selection order; each has its own id.
     pub harnesses: Vec<Arc<dyn Harness>>,
+    backends: Vec<Backend>,
     sources: Vec<Source>,
     attached: Arc<Once>,
 }
@@ -54,6 +56,11 @@ impl Drivers {
     /// The Harness with this id.
     pub fn harness(&self, id: &str) -> Option<&Arc<dyn Harness>> {
         self.harnesses.iter().find(|harness| harness.identity().id == id)
+    }
+
+    /// The Backends that Agents may be associated with.
+    pub fn backends(&self) -> &[Backend] {
+        &self.backends
     }
 
     /// The hooks that other drivers want around workloads, in selection order: configuration, sandbox, iam (spec/contracts 2.11).
@@ -181,6 +188,7 @@ pub struct DriversBuilder {
     compute: Option<Arc<dyn ComputeDriver>>,
     sandbox: Option<Arc<dyn SandboxDriver>>,
     harnesses: Vec<Arc<dyn Harness>>,
+    backends: Vec<Backend>,
     sources: Vec<Source>,
 }
 
@@ -227,6 +235,13 @@ impl DriversBuilder {
         self
     }
 
+    /// A Backend that Agents may be associated with.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backends.push(backend);
+        self
+    }
+
     /// A driver of any kind, as a [factory](crate::registry::Registration) built it.
     #[must_use]
     pub fn built(self, driver: Built) -> Self {
@@ -258,6 +273,7 @@ impl DriversBuilder {
             compute: self.compute.ok_or(missing(DriverKind::Compute))?,
             sandbox: self.sandbox,
             harnesses: self.harnesses,
+            backends: self.backends,
             sources: self.sources,
             attached: Arc::new(Once::new()),
         }

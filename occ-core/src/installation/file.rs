@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::{InstallationError, Path, Place, Position, Unreadable, document, node::Node, scan, shape};
-use crate::driver::DriverKind;
+use crate::{driver::DriverKind, resource::Backend};
 
 /// Largest Installation file, in bytes.
 pub const FILE_MAX_BYTES: u64 = 1 << 20;
@@ -88,6 +88,7 @@ pub struct InstallationFile {
     pub(super) origin: String,
     pub(super) cluster: Option<String>,
     pub(super) log_level: LogLevel,
+    pub(super) backends: Vec<Backend>,
     pub(super) selections: Vec<Selection>,
 }
 
@@ -141,11 +142,13 @@ impl InstallationFile {
             Ok(shape::Parts {
                 cluster,
                 log_level,
+                backends,
                 selections,
             }) => Ok(Self {
                 origin: origin.to_owned(),
                 cluster,
                 log_level,
+                backends,
                 selections,
             }),
             Err(fault) => Err(InstallationError::Content {
@@ -153,6 +156,11 @@ impl InstallationFile {
                 problem: fault.problem,
             }),
         }
+    }
+
+    /// The Backends that Agents may be associated with.
+    pub fn backends(&self) -> &[Backend] {
+        &self.backends
     }
 
     /// The file's name in errors.

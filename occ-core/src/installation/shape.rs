@@ -7,18 +7,24 @@ use super::{
     document::Fault,
     node::{Content, Entry, Node},
 };
-use crate::driver::DriverKind;
+use crate::{
+    driver::DriverKind,
+    resource::{Backend, BackendId, BackendKind},
+};
 
 /// What an Installation file says.
 pub(super) struct Parts {
     pub(super) cluster: Option<String>,
     pub(super) log_level: LogLevel,
+    pub(super) backends: Vec<Backend>,
     pub(super) selections: Vec<Selection>,
 }
 
 const ID_FORM: &str = "1 to 63 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit";
 const DRIVER_FORM: &str = "the name of a linked driver: 1 to 63 letters, digits, `-`, `_`, `.` and `/`";
 const CLUSTER_FORM: &str = "the name of a cluster, 1 to 253 characters without control characters";
+const BACKEND_ID_FORM: &str = "1 to 200 characters, without surrounding white space or control characters";
+const BACKEND_TYPE_FORM: &str = "chatgpt, the only type that is supported yet";
 const LEVEL_FORM: &str = "one of debug, info, warn, error";
 
 /// The form of a driver's id. It becomes a folder's name and part of the keys of records.
@@ -38,9 +44,9 @@ struct Keys {
 }
 
 const DOCUMENT: Keys = Keys {
-    accepted: &["occ", "logging", "drivers"],
-    unsupported: &["backend", "presets", "observability", "runtime"],
-    text: "occ, logging, drivers",
+    accepted: &["occ", "logging", "backend", "drivers"],
+    unsupported: &["presets", "observability", "runtime"],
+    text: "occ, logging, backend, drivers",
 };
 const OCC: Keys = Keys {
     accepted: &["cluster"],
@@ -51,6 +57,11 @@ const LOGGING: Keys = Keys {
     accepted: &["level"],
     unsupported: &[],
     text: "level",
+};
+const BACKEND: Keys = Keys {
+    accepted: &["id", "type"],
+    unsupported: &["configuration", "drivers"],
+    text: "id, type",
 };
 const DRIVERS: Keys = Keys {
     accepted: &["configuration", "iam", "secret", "compute", "sandbox", "harness"],
@@ -158,6 +169,9 @@ pub(super) fn shape(document: &Node) -> Result<Parts, Fault> {
         log_level: top
             .find("logging")
             .map_or(Ok(LogLevel::default()), |(node, path)| level(node, path))?,
+        backends: top
+            .find("backend")
+            .map_or(Ok(Vec::new()), |(node, path)| backends(node, &path))?,
         selections: top.get("drivers").and_then(|(node, path)| drivers(node, path))?,
     })
 }
@@ -179,6 +193,32 @@ fn level(node: &Node, path: Path) -> Result<LogLevel, Fault> {
     };
     let word = text(node, path, LEVEL_FORM, |word| find(word).is_some())?;
     Ok(find(&word).unwrap_or_default())
+}
+
+/// At most one of each type (spec/contracts 2.10); what a type's own driver would need is not accepted yet.
+fn backends(node: &Node, path: &Path) -> Result<Vec<Backend>, Fault> {
+    let Content::List(items) = &node.content else {
+        return Err(wrong_type(node, path.clone(), "a list of backends"));
+    };
+    let mut found: Vec<Backend> = Vec::new();
+    for (i, item) in items.iter().enumerate() {
+        let entry = Fields::of(item, path.index(i), &BACKEND)?;
+        let (id, id_path) = entry.get("id")?;
+        let id = text(id, id_path, BACKEND_ID_FORM, |id| id.parse::<BackendId>().is_ok())?;
+        let (kind, kind_path) = entry.get("type")?;
+        text(kind, kind_path, BACKEND_TYPE_FORM, |kind| kind == "chatgpt")?;
+        let Ok(id) = id.parse() else { continue };
+        let kind = BackendKind::Chatgpt;
+        if found.iter().any(|other| other.kind == kind) {
+            return Err(Fault {
+                at: entry.at,
+                path: entry.path.key("type"),
+                problem: Problem::Form("a type that no earlier backend has"),
+            });
+        }
+        found.push(Backend { id, kind });
+    }
+    Ok(found)
 }
 
 fn drivers(node: &Node, path: Path) -> Result<Vec<Selection>, Fault> {

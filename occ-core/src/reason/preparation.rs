@@ -1,5 +1,6 @@
 //! Safe facts about a failed preparation: `error.data.preparation` (seed: identities, reasons, scheduling, exits, timestamps).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Token, vocabulary};
@@ -31,7 +32,7 @@ vocabulary! {
 }
 
 /// What can be said of a failed preparation. Nothing in it is free text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Preparation {
     /// Which part failed.

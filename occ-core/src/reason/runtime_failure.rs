@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::{Failure, vocabulary};
@@ -96,7 +96,7 @@ impl RuntimeCode {
 }
 
 /// One piece of runtime evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuntimeFailure {
     /// The component, such as `gateway`.
@@ -243,6 +243,22 @@ impl Cause {
             ("WRAPPER_ERROR", None) => Some(Self::WrapperError),
             _ => None,
         }
+    }
+}
+
+impl JsonSchema for Cause {
+    fn schema_name() -> Cow<'static, str> {
+        "Cause".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "kind": { "type": "string", "enum": ["PROCESS_EXIT", "PROBE_STATUS", "INVALID_OUTPUT", "WRAPPER_ERROR"] },
+                "detail": { "type": "string", "maxLength": 64 },
+            },
+            "required": ["kind"],
+        })
     }
 }
 

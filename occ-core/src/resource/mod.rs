@@ -4,20 +4,26 @@
 //! snapshot's driver ids) live in types of their own, so that a public view cannot carry them by accident.
 
 mod agent;
+mod backend;
 mod configuration;
 mod harness_auth;
 mod namespace;
+mod owned;
+mod plugin;
 mod revision;
 mod secret;
 mod text;
 mod workspace_files;
 
 pub use agent::{Agent, AgentStatus, DesiredRuntimeState, ExecutionMode};
+pub use backend::{Backend, BackendKind};
 pub use configuration::{Configuration, ConfigurationKind, Document, SecretBinding, SecretBindings, SecretDelivery};
 pub use harness_auth::{
     HarnessAuth, HarnessAuthMethod, HarnessAuthSnapshot, SecretSnapshot, SecretSource, SecretSourceKind, TokenSource,
 };
 pub use namespace::{Installation, Namespace, NamespaceStatus};
+pub use owned::{AccountCredential, AccountCredentialKind, LaunchSettings, OwnedKind, Preset, ServiceAccount};
+pub use plugin::{Approval, Approver, PluginId, PluginSelection, Plugins, Reviewer, ToolPolicy};
 pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, Snapshot};
 pub use secret::{BackendRef, Secret};
 pub use text::{BackendId, EnvName, InvalidEnvName, InvalidName, Name, PrincipalId};

@@ -36,8 +36,11 @@ pub struct Secret {
     pub driver_id: String,
     /// Where that driver keeps it.
     pub backend_ref: BackendRef,
-    /// Grows with each new value; says nothing about the value.
+    /// Grows with each write; says nothing about the value.
     pub version: u64,
+    /// Its deletion was begun and not finished: nothing new may refer to it, and only its deletion may be repeated.
+    #[serde(default)]
+    pub deleting: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }

@@ -6,6 +6,7 @@ mod derive;
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use derive::derive;
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// How far a deployment is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeploymentStatus {
     /// No live claim.
@@ -39,7 +40,7 @@ impl DeploymentStatus {
 }
 
 /// A deployment, as `GET .../deployments/:deploymentId` shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deployment {
     /// The version's id.
@@ -61,7 +62,7 @@ pub struct Deployment {
 }
 
 /// Why a deployment failed: a fixed code, its fixed message, and allowlisted facts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeploymentError {
     /// The code.
     pub code: Failure,
@@ -73,7 +74,7 @@ pub struct DeploymentError {
 }
 
 /// What a deployment that is not over is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// What the latest attempt recorded; null before one did.
@@ -83,7 +84,7 @@ pub struct Progress {
 }
 
 /// Why a deployment waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// The code.
     pub code: Pending,
@@ -94,7 +95,7 @@ pub struct Attempt {
 }
 
 /// What becomes of a runtime that is left over from a deployment that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cleanup {
     /// How far it is.
@@ -104,7 +105,7 @@ pub struct Cleanup {
 }
 
 /// How far a cleanup is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CleanupStatus {
     /// Compute may still hold something of it.

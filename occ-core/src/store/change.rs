@@ -8,10 +8,10 @@ use crate::{
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
     resource::{
-        Agent, AgentRevision, DesiredRuntimeState, Installation, Namespace, NamespaceStatus, PrincipalId, Secret,
-        WorkspaceSetup,
+        Agent, AgentRevision, DesiredRuntimeState, Installation, Namespace, NamespaceStatus, OwnedKind, PrincipalId,
+        Secret, WorkspaceSetup,
     },
-    store::{ConfigurationRow, NewServiceKey},
+    store::{ConfigurationRow, FirstAnswer, NewServiceKey, OwnedRow},
     work::{ClaimToken, NewWork, Transition},
 };
 
@@ -48,12 +48,20 @@ pub enum Expect {
         /// What the owner last asked for.
         desired: DesiredRuntimeState,
     },
-    /// The Configuration exists with this generation.
+    /// The Configuration exists with this generation, and its deletion was not begun.
     Configuration(ConfigurationId, u64),
     /// The Secret exists with this version.
     Secret(SecretId, u64),
     /// The Agent has so many versions.
     RevisionCount(AgentId, u64),
+    /// The deletion of the Configuration was begun.
+    ConfigurationDeleting(ConfigurationId),
+    /// The small resource exists with this version.
+    Owned(String, u64),
+    /// No Agent refers to the small resource.
+    OwnedUnreferenced(String),
+    /// The caller has not used this key within a day.
+    NoAnswer(PrincipalId, String),
     /// Nobody refers to the Secret.
     SecretUnreferenced(SecretId),
     /// No Agent refers to the Configuration.
@@ -116,6 +124,14 @@ pub enum Write {
     UpdateSecret(Secret),
     /// Removes a Secret's record, and bindings and restrictions of exactly that one.
     DeleteSecret(SecretId),
+    /// A new small resource.
+    Owned(OwnedRow),
+    /// A small resource's changed row.
+    UpdateOwned(OwnedRow),
+    /// Removes a small resource, and bindings and restrictions of exactly that one.
+    DeleteOwned(OwnedKind, String),
+    /// Keeps the first result of a request for a day.
+    Answer(FirstAnswer),
     /// A new Agent with its service principal and, perhaps, its staged workspace files.
     Agent(Agent, Option<WorkspaceSetup>),
     /// An Agent's changed row: all but its identity and its pointer, which [`Write::ActiveRevision`] alone moves.
@@ -180,6 +196,8 @@ pub enum Taken {
     Agent,
     /// A Secret of the same Namespace.
     Secret,
+    /// A small resource of the same kind in the same Namespace.
+    Owned,
 }
 
 impl std::fmt::Display for Taken {
@@ -188,6 +206,7 @@ impl std::fmt::Display for Taken {
             Self::Namespace => "Namespace",
             Self::Agent => "Agent",
             Self::Secret => "Secret",
+            Self::Owned => "resource of its kind",
         })
     }
 }

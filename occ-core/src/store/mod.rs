@@ -7,6 +7,7 @@
 //! `SQLite` is the embedded default, `PostgreSQL` the store for several processes; both pass the same suite.
 
 mod change;
+mod owned;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod record;
@@ -16,9 +17,10 @@ mod row;
 pub mod sqlite;
 
 pub use change::{Change, CommitError, Expect, Taken, Write};
+pub use owned::OwnedRow;
 pub use record::{
-    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, NewServiceKey, PassRead,
-    QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, WorkState,
+    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, NewServiceKey,
+    PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion, ServiceKeyRow, WorkState,
 };
 
 use std::time::Duration;
@@ -26,10 +28,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::{Identity, StateReader},
     iam::{AccessBinding, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
@@ -90,6 +93,50 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// Every Agent of a Namespace, by creation.
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
+
+    /// The Agents of a Namespace, or this one, as far as they can be read, by creation.
+    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
+        let rows = match id {
+            Some(id) => self.agent(namespace, id).await?.into_iter().collect(),
+            None => self.agents(namespace).await?,
+        };
+        let whole = |row| SavedAgent { row, unreadable: None };
+        Ok(rows.into_iter().map(whole).collect())
+    }
+
+    /// The versions of an Agent, or this one, as far as they can be read, oldest first.
+    async fn saved_revisions(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: Option<RevisionId>,
+    ) -> StoreResult<Vec<SavedRevision>> {
+        let rows = match id {
+            Some(id) => self.revision(namespace, agent, id).await?.into_iter().collect(),
+            None => self.revisions(namespace, agent).await?,
+        };
+        let whole = |row: RevisionRow| SavedRevision::Whole(Box::new(row.revision));
+        Ok(rows.into_iter().map(whole).collect())
+    }
+
+    /// A small resource.
+    async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
+
+    /// Every small resource of this kind in a Namespace, by creation.
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
+
+    /// The first result of the caller's request with this key, within a day.
+    async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
+
+    /// Recorded events, the newest first.
+    async fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
+
+    /// Seals up to `limit` records that have no seal yet, in the order of their sequence; returns how many. A record whose
+    /// transaction committed after a later one was sealed gets the next position.
+    async fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
+
+    /// Sealed records after this position of the chain, in its order.
+    async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
 
     /// A version.
     async fn revision(

@@ -6,7 +6,8 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceKeyId},
     reason::{Failure, Success},
     resource::{
-        Agent, AgentRevision, ConfigurationKind, Namespace, PrincipalId, Secret, SecretBindings, WorkspaceSetup,
+        Agent, AgentRevision, BackendId, ConfigurationKind, Namespace, OwnedKind, PrincipalId, Secret, SecretBindings,
+        WorkspaceSetup,
     },
     time::Timestamp,
     work::{FailureData, LastAttempt, Warning},
@@ -36,6 +37,8 @@ pub struct ConfigurationRow {
     pub generation: u64,
     /// The Secrets that it binds.
     pub secret_bindings: SecretBindings,
+    /// Its deletion was begun and not finished: nothing new may refer to it, and only its deletion may be repeated.
+    pub deleting: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -65,12 +68,14 @@ pub struct Consumers {
     pub agents: Vec<AgentId>,
     /// Configurations that bind it.
     pub configurations: Vec<ConfigurationId>,
+    /// Small resources, by kind and id.
+    pub owned: Vec<(OwnedKind, String)>,
 }
 
 impl Consumers {
     /// Whether nobody does.
     pub fn is_empty(&self) -> bool {
-        self.agents.is_empty() && self.configurations.is_empty()
+        self.agents.is_empty() && self.configurations.is_empty() && self.owned.is_empty()
     }
 }
 
@@ -212,4 +217,62 @@ pub struct SchemaVersion {
     pub found: i64,
     /// The newest that this program knows.
     pub known: i64,
+}
+
+/// An Agent as far as its saved settings can be read (seed: Unreadable saved settings).
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedAgent {
+    /// The Agent, without what cannot be read.
+    pub row: AgentRow,
+    /// The field whose saved value does not decode.
+    pub unreadable: Option<SavedField>,
+}
+
+/// A version as far as its saved settings can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedRevision {
+    /// All of it.
+    Whole(Box<AgentRevision>),
+    /// What is left when its settings do not decode.
+    Unreadable {
+        /// Its id.
+        id: RevisionId,
+        /// The owning Namespace.
+        namespace_id: NamespaceId,
+        /// The owning Agent.
+        agent_id: AgentId,
+        /// Its number.
+        revision: u64,
+        /// The associated Backend, if that can be read.
+        backend_id: Option<BackendId>,
+        /// When it was admitted.
+        created_at: Timestamp,
+        /// The field whose saved value does not decode.
+        field: SavedField,
+    },
+}
+
+/// A field of saved settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SavedField {
+    /// How the model credential is obtained.
+    HarnessAuth,
+    /// The bound Secrets.
+    SecretBindings,
+    /// The document, or anything else of the settings.
+    Configuration,
+}
+
+/// The first result of a request that named itself with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstAnswer {
+    /// Who asked.
+    pub principal: PrincipalId,
+    /// The key that the caller chose.
+    pub key: String,
+    /// SHA-256 of the request, in hexadecimal: another request may not use the key.
+    pub fingerprint: String,
+    /// What was answered.
+    pub answer: serde_json::Value,
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Claim;
@@ -35,7 +36,7 @@ impl Default for Policy {
 }
 
 /// A plugin warning of a success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Warning {
     /// `PLUGIN_INSTALL_FAILED` or `PLUGIN_AUTH_REQUIRED`.
@@ -45,7 +46,7 @@ pub struct Warning {
 }
 
 /// What a terminal failure may carry: the allowlist of `error.data`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FailureData {
     /// The deadline that passed, in milliseconds.

@@ -30,6 +30,9 @@ const CREATE_ORDER: &[(&str, ApiCode)] = &[
     ("harness_auth_namespace", ApiCode::InvalidRequest),
     ("harness_auth_permission", ApiCode::Forbidden),
     ("harness_auth_source", ApiCode::DependencyUnavailable),
+    ("credential_sources_permission", ApiCode::Forbidden),
+    ("credential_sources_gateway", ApiCode::CredentialGatewayNotConfigured),
+    ("plugins_supported", ApiCode::NotImplemented),
     ("secret_bindings_permission", ApiCode::Forbidden),
     ("secret_bindings_secrets", ApiCode::DependencyUnavailable),
     ("workspace_defaults", ApiCode::ResourceConflict),
@@ -47,6 +50,9 @@ const UPDATE_ORDER: &[(&str, ApiCode)] = &[
     ("harness_auth_namespace", ApiCode::InvalidRequest),
     ("harness_auth_permission", ApiCode::Forbidden),
     ("harness_auth_source", ApiCode::DependencyUnavailable),
+    ("credential_sources_permission", ApiCode::Forbidden),
+    ("credential_sources_gateway", ApiCode::CredentialGatewayNotConfigured),
+    ("plugins_supported", ApiCode::NotImplemented),
     ("secret_bindings_permission", ApiCode::Forbidden),
     ("secret_bindings_secrets", ApiCode::DependencyUnavailable),
 ];
@@ -119,6 +125,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         kind: ConfigurationKind::Agent,
         generation: 1,
         secret_bindings: [(name, binding)].into(),
+        deleting: false,
         created_at: now,
     };
     let home = if fails("harness_auth_namespace") {
@@ -142,6 +149,11 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         secret(namespace, bound, of("secret_bindings_secrets")),
     ];
 
+    let named = fails("credential_sources_permission") || fails("credential_sources_gateway");
+    let sources: Vec<_> = named
+        .then(occ_core::id::CredentialSourceId::random)
+        .into_iter()
+        .collect();
     let mut questions = vec![draft::permission(&caller, namespace, agent)];
     let current = agent_row.as_ref().and_then(|row| row.agent.harness_auth);
     let auths = [current, harness_auth];
@@ -150,6 +162,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         namespace,
         configuration_id,
         &auths,
+        &sources,
         Some(&configuration),
     ));
     let grants = questions.into_iter().map(|question| {
@@ -159,6 +172,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
                 fails("create_permission") || fails("update_permission")
             }
             (_, ResourceKind::Configuration) => fails("configuration_permission"),
+            (_, ResourceKind::CredentialSource) => fails("credential_sources_permission"),
             _ if id == old.to_string() => fails("current_auth_permission"),
             _ if id == new.to_string() => fails("harness_auth_permission"),
             _ => fails("secret_bindings_permission"),
@@ -173,6 +187,10 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         configuration_id,
         harness_auth,
         backend_id: fails("backend_configured").then_some(&backend),
+        backends: &[],
+        credential_sources: &sources,
+        plugins: fails("plugins_supported"),
+        account: None,
         grants: &grants,
         namespace_row: (!fails("namespace_exists")).then_some(&namespace_row),
         agent_row: agent_row.as_ref().filter(|_| !fails("agent_exists")),

@@ -65,6 +65,7 @@ pub fn secret(namespace_id: NamespaceId, id: SecretId, driver_id: &str) -> Secre
         driver_id: driver_id.to_owned(),
         backend_ref,
         version: 1,
+        deleting: false,
         created_at,
     }
 }
@@ -162,6 +163,7 @@ impl Scene {
             kind: ConfigurationKind::Agent,
             generation: 3,
             secret_bindings: [(name, binding)].into(),
+            deleting: false,
             created_at: now,
         };
         let of = |fault| {
@@ -275,6 +277,7 @@ impl Scene {
             document: self.document.clone(),
             secrets: self.secrets.clone(),
             credentials: self.credentials.clone(),
+            account: None,
             drivers: &self.drivers,
         }
     }

@@ -26,6 +26,9 @@ fn named(name: &str, configuration_id: ConfigurationId) -> CreateAgent {
         execution_mode: ExecutionMode::default(),
         backend_id: None,
         harness_auth: None,
+        credential_sources: Vec::new(),
+        plugins: std::collections::BTreeMap::default(),
+        plugin_approvers: None,
         initial_workspace_files: WorkspaceFiles::default(),
         workspace_defaults_id: None,
     }

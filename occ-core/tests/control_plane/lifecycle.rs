@@ -67,6 +67,9 @@ async fn deletion_stops_the_agent_drops_its_staged_files_and_names_what_goes_wit
         execution_mode: ExecutionMode::Embedded,
         backend_id: None,
         harness_auth: Some(world.api_key(secret)),
+        credential_sources: Vec::new(),
+        plugins: std::collections::BTreeMap::default(),
+        plugin_approvers: None,
         initial_workspace_files: WorkspaceFiles([(WorkspaceFileName::Soul, "kind".to_owned())].into()),
         workspace_defaults_id: None,
     };

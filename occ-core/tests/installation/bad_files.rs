@@ -150,7 +150,32 @@ fn values_of_the_wrong_shape() {
             "a key that is no name",
             format!("{}\"two words CANARY\": 1\n", file_with(&[]))
         ),
-        ("backend", format!("{}backend: []\n", file_with(&[]))),
+        (
+            "backend is a mapping",
+            format!("{}backend: {{ id: CANARY }}\n", file_with(&[]))
+        ),
+        (
+            "a backend without a type",
+            format!("{}backend: [{{ id: CANARY }}]\n", file_with(&[]))
+        ),
+        (
+            "a backend of a type that comes later",
+            format!("{}backend:\n  - {{ id: shell, type: CANARY }}\n", file_with(&[]))
+        ),
+        (
+            "two backends of one type",
+            format!(
+                "{}backend:\n  - {{ id: one, type: chatgpt }}\n  - {{ id: CANARY, type: chatgpt }}\n",
+                file_with(&[])
+            )
+        ),
+        (
+            "a backend with settings",
+            format!(
+                "{}backend:\n  - {{ id: one, type: chatgpt, configuration: {{ a: CANARY }} }}\n",
+                file_with(&[])
+            )
+        ),
         ("presets", format!("{}presets: CANARY\n", file_with(&[]))),
         ("observability", format!("{}observability: {{}}\n", file_with(&[]))),
         (

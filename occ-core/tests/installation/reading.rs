@@ -60,6 +60,20 @@ fn occ_and_logging_may_be_left_out() {
 }
 
 #[test]
+fn the_configured_backends_are_read() {
+    let text = format!("{}backend:\n  - {{ id: workspace ✓, type: chatgpt }}\n", file_with(&[]));
+    let file = InstallationFile::parse(&text, "occ.yaml").unwrap();
+    let ids: Vec<_> = file.backends().iter().map(|backend| backend.id.as_str()).collect();
+    assert_eq!(ids, ["workspace ✓"]);
+    assert!(
+        InstallationFile::parse(&file_with(&[]), "occ.yaml")
+            .unwrap()
+            .backends()
+            .is_empty()
+    );
+}
+
+#[test]
 fn every_log_level_has_its_word() {
     for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Warn, LogLevel::Error] {
         let text = file_with(&[("level: warn", &format!("level: {level}"))]);

@@ -151,6 +151,7 @@ fn secret(namespace: NamespaceId) -> Secret {
             uid: "u".to_owned(),
         },
         version: 1,
+        deleting: false,
         created_at: NOW,
     }
 }

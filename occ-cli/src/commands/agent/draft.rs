@@ -9,7 +9,7 @@ use occ_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Context, fields};
+use super::{super::preset, Context, fields};
 use crate::{
     connect::Session,
     exit::{Done, Failure},
@@ -39,11 +39,14 @@ pub(super) struct Create {
     /// Its name, unique in the Namespace.
     name: Name,
     /// The Configuration that deployments snapshot.
-    #[arg(long, value_name = "ID", value_parser = lookup::configuration)]
-    configuration: ConfigurationId,
-    /// How its Harness runs.
-    #[arg(long, value_name = "MODE", value_parser = mode, default_value = "embedded")]
-    mode: ExecutionMode,
+    #[arg(long, value_name = "ID", value_parser = lookup::configuration, required_unless_present = "preset")]
+    configuration: Option<ConfigurationId>,
+    /// The Preset whose launch settings are copied, by name or id. What is named beside it wins.
+    #[arg(long)]
+    preset: Option<String>,
+    /// How its Harness runs [default: the Preset's, or embedded].
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    mode: Option<ExecutionMode>,
     /// The associated Backend.
     #[arg(long, value_name = "ID")]
     backend: Option<BackendId>,
@@ -95,12 +98,23 @@ impl Create {
 }
 
 pub(super) async fn create(session: &Session, create: Create, files: Map<String, Value>, cx: &Context<'_>) -> Done {
-    let mut body = json!({
-        "name": create.name,
-        "configurationId": create.configuration,
-        "executionMode": create.mode,
-        "initialWorkspaceFiles": files,
-    });
+    let mut body = match &create.preset {
+        Some(preset) => json!(preset::find(session, preset).await?.settings),
+        None => json!({}),
+    };
+    body["name"] = json!(create.name);
+    body["initialWorkspaceFiles"] = json!(files);
+    if let Some(configuration) = create.configuration {
+        body["configurationId"] = json!(configuration);
+    }
+    if let Some(mode) = create.mode {
+        body["executionMode"] = json!(mode);
+    }
+    if body.get("configurationId").is_none() {
+        return Err(Failure::usage(
+            "the Preset names no Configuration: give one with --configuration",
+        ));
+    }
     if let Some(auth) = create.auth.body(session).await? {
         body["harnessAuth"] = auth;
     }

@@ -34,6 +34,22 @@ pub(super) struct Deploy {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing of the earlier version changes, and nothing of the draft. Permissions, Secrets and what the Compute
+supports are checked as they are now.
+
+Example: occ agent redeploy support 3 --wait"
+)]
+pub(super) struct Redeploy {
+    /// Its name or id.
+    agent: String,
+    /// The earlier version: its number or id.
+    revision: String,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct DeploymentStatus {
     /// The Agent: its name or id.
     agent: String,
@@ -54,14 +70,29 @@ pub(super) struct End {
 pub(super) async fn deploy(session: &Session, deploy: Deploy, cx: &Context<'_>) -> Done {
     let agent = session.agent(&deploy.agent).await?;
     let path = format!("{}/deploy", paths::agent(session.namespace, agent.id));
-    let revision: RevisionView = session.client.act(&path).await?;
-    if deploy.wait.limit().is_none() {
+    admitted(session, &agent, &path, &deploy.wait, cx).await
+}
+
+pub(super) async fn redeploy(session: &Session, redeploy: Redeploy, cx: &Context<'_>) -> Done {
+    let agent = session.agent(&redeploy.agent).await?;
+    let earlier = session.revision(&agent, Some(&redeploy.revision)).await?;
+    let path = format!(
+        "{}/revisions/{earlier}/redeploy",
+        paths::agent(session.namespace, agent.id)
+    );
+    admitted(session, &agent, &path, &redeploy.wait, cx).await
+}
+
+/// Has the next version saved, and waits for it if that is wanted.
+async fn admitted(session: &Session, agent: &Agent, path: &str, wait: &Wait, cx: &Context<'_>) -> Done {
+    let revision: RevisionView = session.client.act(path).await?;
+    if wait.limit().is_none() {
         return cx.output.one(&revision, revision::fields);
     }
     if !cx.output.is_json() {
         eprintln!("revision {} ({})", revision.revision, revision.id);
     }
-    show(session, &agent, revision.id, &deploy.wait, cx).await
+    show(session, agent, revision.id, wait, cx).await
 }
 
 pub(super) async fn status(session: &Session, status: DeploymentStatus, cx: &Context<'_>) -> Done {

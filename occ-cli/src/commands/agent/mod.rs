@@ -37,6 +37,8 @@ enum Verb {
     Update(draft::Update),
     /// Save the draft as the next version and run it.
     Deploy(lifecycle::Deploy),
+    /// Save what an earlier version saved as the next version, admitted anew, and run it.
+    Redeploy(lifecycle::Redeploy),
     /// How far a version's deployment is, and why.
     DeploymentStatus(lifecycle::DeploymentStatus),
     /// Stop an Agent. Its workspace, credentials and versions are kept.
@@ -89,6 +91,7 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
             cx.output.one(&agent, fields)
         }
         Verb::Update(update) => draft::update(&session, update, &cx).await,
+        Verb::Redeploy(redeploy) => lifecycle::redeploy(&session, redeploy, &cx).await,
         Verb::Deploy(deploy) => lifecycle::deploy(&session, deploy, &cx).await,
         Verb::DeploymentStatus(status) => lifecycle::status(&session, status, &cx).await,
         Verb::Stop(end) => lifecycle::stop(&session, end, &cx).await,

@@ -70,12 +70,11 @@ fn agent_active(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// No Installation of this version configures Backends, so that every named one is unknown (spec/engine 13).
+/// A Backend that the Installation configures no more is as unknown as one that it never did.
 fn backend_configured(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    if i.agent_row()?.backend_id.is_none() {
-        Ok(())
-    } else {
-        Err(Refusal::not_found())
+    match &i.agent_row()?.backend_id {
+        Some(id) if i.drivers.backends().iter().all(|backend| backend.id != *id) => Err(Refusal::not_found()),
+        _ => Ok(()),
     }
 }
 
@@ -130,13 +129,24 @@ fn secret_bindings_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     )
 }
 
-/// Sources of kinds that no driver of this Installation provides.
+/// Sources of kinds that no driver of this Installation provides. A service account can be used only with a token that a driver
+/// issued (seed: Failure semantics).
 fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     match harness_auth(i)? {
-        auth @ (HarnessAuth::CredentialSource { .. }
-        | HarnessAuth::CodexPat {
+        auth @ HarnessAuth::CredentialSource { .. } => {
+            source::auth_source(&i.read.secrets, None, auth, &i.drivers.secret.identity().id)
+        }
+        HarnessAuth::CodexPat {
             source: TokenSource::ServiceAccount { .. },
-        }) => source::auth_source(&i.read.secrets, auth, &i.drivers.secret.identity().id),
+        } => {
+            if i.account.is_none() {
+                Err(Refusal::not_found())
+            } else if i.drivers.backends().is_empty() {
+                Err(Refusal::new(ApiCode::ServiceAccountDriverNotConfigured))
+            } else {
+                Err(Refusal::conflict("The selected account has no issued access token."))
+            }
+        }
         HarnessAuth::ApiKey { .. } | HarnessAuth::CodexPat { .. } | HarnessAuth::Runtime {} => Ok(()),
     }
 }
@@ -188,7 +198,12 @@ fn agent_principal(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn harness_auth_secret(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    source::auth_source(&i.read.secrets, harness_auth(i)?, &i.drivers.secret.identity().id)
+    source::auth_source(
+        &i.read.secrets,
+        i.account.as_ref(),
+        harness_auth(i)?,
+        &i.drivers.secret.identity().id,
+    )
 }
 
 fn secret_bindings_secrets(i: &DeployInputs<'_>) -> Result<(), Refusal> {

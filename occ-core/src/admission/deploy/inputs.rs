@@ -7,7 +7,7 @@ use crate::{
     driver::{AccessRequest, Action, DriverKind, EffectError, EffectResult, Harness, HarnessSelection, ResourceRef},
     id::{AgentId, NamespaceId, SecretId},
     installation::Drivers,
-    resource::{Agent, BackendRef, Document, HarnessIdentity, Namespace, PrincipalId, SecretSnapshot},
+    resource::{Agent, BackendRef, Document, HarnessIdentity, Namespace, PrincipalId, SecretSnapshot, ServiceAccount},
     store::{ConfigurationRow, DeployRead},
 };
 
@@ -56,6 +56,8 @@ pub struct DeployInputs<'a> {
     pub secrets: BTreeMap<SecretId, Gathered<BackendRef>>,
     /// Whether the Agent's transport credentials exist; `None` when the Compute generates none.
     pub credentials: Option<Gathered<bool>>,
+    /// The service account that the draft names, if it exists.
+    pub account: Option<ServiceAccount>,
     /// The selected drivers; only their pure methods are called.
     pub drivers: &'a Drivers,
 }

@@ -5,7 +5,8 @@ use crate::{
     control::{Answer, ControlPlane},
     driver::{ResourceKind, ResourceRef},
     iam::ExactResource,
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
+    id::{AgentId, ConfigurationId, NamespaceId, PresetId, RevisionId, SecretId, ServiceAccountId},
+    resource::OwnedKind,
     store::Expect,
 };
 
@@ -16,6 +17,8 @@ pub(super) enum Target {
     Secret(SecretId),
     Agent(AgentId),
     Revision(RevisionId),
+    Account(ServiceAccountId),
+    Preset(PresetId),
 }
 
 impl Target {
@@ -38,10 +41,9 @@ impl Target {
             ResourceKind::Secret => Self::Secret(id.parse().map_err(|_| malformed())?),
             ResourceKind::Agent => Self::Agent(id.parse().map_err(|_| malformed())?),
             ResourceKind::AgentRevision => Self::Revision(id.parse().map_err(|_| malformed())?),
-            ResourceKind::Installation
-            | ResourceKind::Preset
-            | ResourceKind::CredentialSource
-            | ResourceKind::ServiceAccount => {
+            ResourceKind::ServiceAccount => Self::Account(id.parse().map_err(|_| malformed())?),
+            ResourceKind::Preset => Self::Preset(id.parse().map_err(|_| malformed())?),
+            ResourceKind::Installation | ResourceKind::CredentialSource => {
                 let refusal = Refusal::invalid("A grant cannot be confined to a resource of this kind.");
                 return Err(refusal.at("/resource/kind", DetailCode::InvalidValue));
             }
@@ -55,6 +57,8 @@ impl Target {
             Self::Secret(_) => ResourceKind::Secret,
             Self::Agent(_) => ResourceKind::Agent,
             Self::Revision(_) => ResourceKind::AgentRevision,
+            Self::Account(_) => ResourceKind::ServiceAccount,
+            Self::Preset(_) => ResourceKind::Preset,
         }
     }
 
@@ -65,6 +69,8 @@ impl Target {
             Self::Secret(id) => ResourceRef::secret(namespace, *id),
             Self::Agent(id) => ResourceRef::agent(namespace, *id),
             Self::Revision(id) => ResourceRef::agent_revision(namespace, *id),
+            Self::Account(id) => ResourceRef::service_account(namespace, *id),
+            Self::Preset(id) => ResourceRef::preset(namespace, *id),
         }
     }
 }
@@ -84,10 +90,21 @@ impl ControlPlane {
                 Some(Expect::Secret(*id, secret.version))
             }
             Target::Agent(id) => Some(Expect::Agent(*id, self.agent_row(namespace, *id).await?.version)),
+            Target::Account(id) => Some(
+                self.owned_exists(namespace, OwnedKind::ServiceAccount, id.to_string())
+                    .await?,
+            ),
+            Target::Preset(id) => Some(self.owned_exists(namespace, OwnedKind::Preset, id.to_string()).await?),
             Target::Revision(id) => {
                 let owner = self.store.revision_owner(namespace, *id).await?.ok_or_else(missing)?;
                 Some(Expect::Agent(owner, self.agent_row(namespace, owner).await?.version))
             }
         })
+    }
+
+    async fn owned_exists(&self, namespace: NamespaceId, kind: OwnedKind, id: String) -> Answer<Expect> {
+        let row = self.store.owned(namespace, kind, &id).await?;
+        let version = row.ok_or_else(Refusal::not_found)?.version;
+        Ok(Expect::Owned(id, version))
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     driver::{EffectResult, LifecycleHooks, OperationContext},
     id::CredentialSourceId,
     reason::Token,
-    resource::Name,
+    resource::{Name, WorkspaceFileName},
     secret_value::SecretValue,
     time::Timestamp,
 };
@@ -58,6 +58,27 @@ pub trait WorkspaceSetupSupport: Send + Sync {
     async fn discard(&self, cx: &OperationContext, agent: &AgentRef, setup: Uuid) -> EffectResult<()>;
 }
 
+/// The files of a selected version's live workspace (seed: Live file access).
+#[async_trait]
+pub trait LiveWorkspace: Send + Sync {
+    /// The file's content; `None` when there is none. A content that is no text, or beyond 16 KiB, is a fault.
+    async fn read(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+    ) -> EffectResult<Option<String>>;
+
+    /// Creates or replaces the file, as a whole.
+    async fn write(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+        content: &str,
+    ) -> EffectResult<()>;
+}
+
 /// What one check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -71,7 +92,7 @@ pub enum CheckStatus {
 }
 
 /// One fresh check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Check {
     /// The component.

@@ -99,6 +99,11 @@ pub trait ComputeDriver: Send + Sync {
         None
     }
 
+    /// Files of the selected version's workspace, while it runs.
+    fn live_workspace(&self) -> Option<&dyn LiveWorkspace> {
+        None
+    }
+
     /// Fresh checks of a running version.
     fn diagnostics(&self) -> Option<&dyn Diagnostics> {
         None

@@ -10,7 +10,7 @@ use crate::{
     iam::Subject,
     resource::{Agent, NamespaceStatus, WorkspaceSetup},
     store::{
-        CommitError, ConfigurationRow, Expect, Write,
+        CommitError, ConfigurationRow, Expect, OwnedRow, Write,
         row::{
             resource::{secret_of, secrets_of},
             settlement::{Next, Settlement},
@@ -33,6 +33,10 @@ pub(super) fn expect(expect: &Expect) -> Value {
         Expect::Configuration(id, version) => json!({ "is": "configuration", "id": id, "version": version }),
         Expect::Secret(id, version) => json!({ "is": "secret", "id": id, "version": version }),
         Expect::RevisionCount(id, count) => json!({ "is": "revision_count", "id": id, "version": count }),
+        Expect::ConfigurationDeleting(id) => json!({ "is": "configuration_deleting", "id": id }),
+        Expect::Owned(id, version) => json!({ "is": "owned", "id": id, "version": version }),
+        Expect::OwnedUnreferenced(id) => json!({ "is": "owned_unreferenced", "id": id }),
+        Expect::NoAnswer(principal, key) => json!({ "is": "no_answer", "principal": principal, "key": key }),
         Expect::SecretUnreferenced(id) => json!({ "is": "secret_unreferenced", "id": id }),
         Expect::ConfigurationUnreferenced(id) => json!({ "is": "configuration_unreferenced", "id": id }),
         Expect::NamespaceEmpty(id) => json!({ "is": "namespace_empty", "id": id }),
@@ -117,11 +121,20 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
             },
             json!({
                 "id": secret.id, "namespace_id": secret.namespace_id, "name": secret.name, "driver_id": secret.driver_id,
-                "backend_ref": secret.backend_ref, "version": secret.version,
+                "backend_ref": secret.backend_ref, "version": secret.version, "deleting": secret.deleting,
                 "created_at": secret.created_at.as_millis(),
             }),
         ),
         Write::DeleteSecret(id) => named("delete_secret", id),
+        Write::Owned(owned) => self::owned("owned", owned),
+        Write::UpdateOwned(owned) => self::owned("update_owned", owned),
+        Write::DeleteOwned(kind, id) => json!({ "op": "delete_owned", "kind": kind, "id": id }),
+        Write::Answer(first) => row(
+            "answer",
+            json!({
+                "principal": first.principal, "key": first.key, "fingerprint": first.fingerprint, "answer": first.answer,
+            }),
+        ),
         Write::Agent(agent, None) => row("agent", self::agent(agent)),
         Write::Agent(agent, Some(setup)) => {
             json!({ "op": "agent", "row": self::agent(agent), "setup": self::setup(agent, setup) })
@@ -176,7 +189,17 @@ fn configuration(op: &str, row: &ConfigurationRow) -> Value {
         "op": op, "secrets": secrets,
         "row": {
             "id": row.id, "namespace_id": row.namespace_id, "kind": row.kind, "generation": row.generation,
-            "secret_bindings": row.secret_bindings, "created_at": row.created_at.as_millis(),
+            "secret_bindings": row.secret_bindings, "deleting": row.deleting, "created_at": row.created_at.as_millis(),
+        },
+    })
+}
+
+fn owned(op: &str, row: &OwnedRow) -> Value {
+    json!({
+        "op": op, "secrets": row.secrets,
+        "row": {
+            "id": row.id, "kind": row.kind, "namespace_id": row.namespace_id, "name": row.name, "body": row.body,
+            "version": row.version, "created_at": row.created_at.as_millis(),
         },
     })
 }

@@ -90,6 +90,7 @@ impl Refusal {
             "namespaces_name" | "namespaces_existing" => Some(Taken::Namespace),
             "agents_name" => Some(Taken::Agent),
             "secrets_name" => Some(Taken::Secret),
+            "owned_name" => Some(Taken::Owned),
             _ => None,
         }
     }

@@ -45,7 +45,10 @@ impl Locks {
             Expect::Agent(id, _) | Expect::AgentRuntime { agent: id, .. } | Expect::RevisionCount(id, _) => {
                 self.add(2, id, false);
             }
-            Expect::Configuration(id, _) => self.add(3, id, false),
+            Expect::Configuration(id, _) | Expect::ConfigurationDeleting(id) => self.add(3, id, false),
+            Expect::Owned(id, _) => self.add(6, id, false),
+            Expect::OwnedUnreferenced(id) => self.add(6, id, true),
+            Expect::NoAnswer(principal, key) => self.add(7, format_args!("{principal} {key}"), true),
             Expect::ConfigurationUnreferenced(id) => self.add(3, id, true),
             Expect::Secret(id, _) => self.add(4, id, false),
             Expect::SecretUnreferenced(id) => self.add(4, id, true),
@@ -67,6 +70,16 @@ impl Locks {
             Write::Secret(row) => self.add(1, row.namespace_id, false),
             Write::UpdateSecret(row) => self.add(4, row.id, true),
             Write::DeleteSecret(id) => self.add(4, id, true),
+            Write::Owned(row) => {
+                self.add(1, row.namespace_id, false);
+                row.secrets.iter().for_each(|id| self.add(4, id, false));
+            }
+            Write::UpdateOwned(row) => {
+                row.secrets.iter().for_each(|id| self.add(4, id, false));
+                self.add(6, &row.id, true);
+            }
+            Write::DeleteOwned(_, id) => self.add(6, id, true),
+            Write::Answer(first) => self.add(7, format_args!("{} {}", first.principal, first.key), true),
             Write::Agent(agent, _) => {
                 self.add(1, agent.namespace_id, false);
                 self.add(2, agent.id, true);

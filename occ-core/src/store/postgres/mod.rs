@@ -10,6 +10,7 @@ mod connections;
 mod fault;
 mod locks;
 mod open;
+mod owned;
 mod policy;
 mod read;
 mod record;
@@ -26,13 +27,15 @@ pub use settings::PostgresSettings;
 
 use self::{claim::Claims, connections::Connections, wake::Wake};
 use crate::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::Identity,
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedRevision, SchemaVersion,
+        ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -158,6 +161,45 @@ impl Store for PostgresStore {
 
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>> {
         Ok(self.read_agents(namespace).await?)
+    }
+
+    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
+        Ok(self.read_saved_agents(namespace, id).await?)
+    }
+
+    async fn saved_revisions(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: Option<RevisionId>,
+    ) -> StoreResult<Vec<SavedRevision>> {
+        Ok(self.read_saved_revisions(namespace, agent, id).await?)
+    }
+
+    async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>> {
+        Ok(self.read_owned(namespace, kind, id).await?)
+    }
+
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
+        Ok(self.read_all_owned(namespace, kind).await?)
+    }
+
+    async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
+        Ok(self.read_answer(principal, key).await?)
+    }
+
+    async fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>> {
+        Ok(self.read_records(query).await?)
+    }
+
+    async fn seal_audit(&self, limit: u32) -> StoreResult<u32> {
+        let store = self.clone();
+        let sealed = detached(async move { store.seal(limit).await });
+        Ok(sealed.await.ok_or(StoreError::Unavailable)??)
+    }
+
+    async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
+        Ok(self.read_sealed(after, limit).await?)
     }
 
     async fn revision(

@@ -40,6 +40,7 @@ const CONTENTS: &str = records!(
     "(SELECT 'agent' AS kind, id FROM agents WHERE namespace_id = $1 LIMIT $2)
     UNION ALL (SELECT 'configuration', id FROM configurations WHERE namespace_id = $1 LIMIT $2)
     UNION ALL (SELECT 'secret', id FROM secrets WHERE namespace_id = $1 LIMIT $2)
+    UNION ALL (SELECT kind, id FROM owned WHERE namespace_id = $1 LIMIT $2)
     LIMIT $2"
 );
 const CONFIGURATION: &str = records!(
@@ -65,6 +66,12 @@ const SECRET_CONSUMERS: &str = concat!(
         "configuration",
         "SELECT c.id FROM configuration_secrets s JOIN configurations c ON c.id = s.configuration_id
         WHERE s.secret_id = $1 AND c.namespace_id = $2"
+    ),
+    " UNION ALL ",
+    records!(
+        "owned",
+        "SELECT o.kind, o.id FROM owned_secrets s JOIN owned o ON o.id = s.owned_id
+        WHERE s.secret_id = $1 AND o.namespace_id = $2"
     )
 );
 const CONFIGURATION_CONSUMERS: &str = records!(
@@ -252,7 +259,12 @@ impl PostgresStore {
         let mut consumers = Consumers {
             agents: each(&records, "agent", id("Agent"))?,
             configurations: each(&records, "configuration", id("Configuration"))?,
+            owned: each(&records, "owned", |row| {
+                let row = Columns { row, of: "resource" };
+                Ok((row.word("kind")?, row.text("id")?))
+            })?,
         };
+        consumers.owned.sort_unstable();
         consumers.agents.sort_unstable();
         consumers.configurations.sort_unstable();
         Ok(consumers)

@@ -3,9 +3,10 @@
 use super::{Columns, Corrupt, Row};
 use crate::{
     resource::{
-        Agent, AgentRevision, HarnessAuth, Installation, Namespace, NamespaceStatus, Secret, Snapshot, WorkspaceSetup,
+        Agent, AgentRevision, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation, Namespace, NamespaceStatus,
+        Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
-    store::{AgentRow, ConfigurationRow, NamespaceRow, RevisionRow},
+    store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedAgent, SavedField, SavedRevision},
 };
 
 pub(in crate::store) fn installation(row: &impl Row) -> Result<Installation, Corrupt> {
@@ -43,6 +44,8 @@ pub(in crate::store) fn content(row: &impl Row) -> Result<(&'static str, String)
     let kind = match row.text("kind")?.as_str() {
         "agent" => "agent",
         "configuration" => "configuration",
+        "service_account" => "service_account",
+        "preset" => "preset",
         _ => "secret",
     };
     Ok((kind, row.text("id")?))
@@ -59,6 +62,7 @@ pub(in crate::store) fn configuration(row: &impl Row) -> Result<ConfigurationRow
         kind: row.word("kind")?,
         generation: row.number("generation")?,
         secret_bindings: row.json("secret_bindings")?,
+        deleting: row.flag("deleting")?,
         created_at: row.moment("created_at")?,
     })
 }
@@ -72,11 +76,78 @@ pub(in crate::store) fn secret(row: &impl Row) -> Result<Secret, Corrupt> {
         driver_id: row.text("driver_id")?,
         backend_ref: row.json("backend_ref")?,
         version: row.number("version")?,
+        deleting: row.flag("deleting")?,
         created_at: row.moment("created_at")?,
     })
 }
 
+/// A small resource; the Secrets that it names are kept beside it.
+pub(in crate::store) fn owned(row: &impl Row) -> Result<OwnedRow, Corrupt> {
+    let row = Columns { row, of: "resource" };
+    Ok(OwnedRow {
+        kind: row.word("kind")?,
+        id: row.text("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        name: row.parsed("name")?,
+        body: row.json("body")?,
+        secrets: Vec::new(),
+        version: row.number("version")?,
+        created_at: row.moment("created_at")?,
+    })
+}
+
+/// An Agent whose saved authentication may not decode.
+pub(in crate::store) fn saved_agent(row: &impl Row) -> Result<SavedAgent, Corrupt> {
+    let columns = Columns { row, of: "Agent" };
+    let harness_auth: Option<Option<HarnessAuth>> = columns.optional_json("harness_auth").ok();
+    Ok(SavedAgent {
+        unreadable: harness_auth.is_none().then_some(SavedField::HarnessAuth),
+        row: agent_with(row, harness_auth.flatten())?,
+    })
+}
+
+/// A version whose saved settings may not decode.
+pub(in crate::store) fn saved_revision(row: &impl Row) -> Result<SavedRevision, Corrupt> {
+    if let Ok(row) = revision(row) {
+        return Ok(SavedRevision::Whole(Box::new(row.revision)));
+    }
+    let row = Columns {
+        row,
+        of: "AgentRevision",
+    };
+    let saved: serde_json::Value = serde_json::from_slice(&row.bytes("snapshot")?).unwrap_or_default();
+    let reads =
+        |name: &str, reads: fn(serde_json::Value) -> bool| saved.get(name).is_some_and(|part| reads(part.clone()));
+    let field = if !reads("harnessAuth", |part| {
+        serde_json::from_value::<HarnessAuthSnapshot>(part).is_ok()
+    }) {
+        SavedField::HarnessAuth
+    } else if saved.get("secretBindings").is_some()
+        && !reads("secretBindings", |part| {
+            serde_json::from_value::<std::collections::BTreeMap<EnvName, SecretSnapshot>>(part).is_ok()
+        })
+    {
+        SavedField::SecretBindings
+    } else {
+        SavedField::Configuration
+    };
+    Ok(SavedRevision::Unreadable {
+        id: row.parsed("id")?,
+        namespace_id: row.parsed("namespace_id")?,
+        agent_id: row.parsed("agent_id")?,
+        revision: row.number("number")?,
+        backend_id: saved.get("backendId").and_then(|id| id.as_str()?.parse().ok()),
+        created_at: row.moment("created_at")?,
+        field,
+    })
+}
+
 pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
+    let harness_auth = Columns { row, of: "Agent" }.optional_json("harness_auth")?;
+    agent_with(row, harness_auth)
+}
+
+fn agent_with(row: &impl Row, harness_auth: Option<HarnessAuth>) -> Result<AgentRow, Corrupt> {
     let row = Columns { row, of: "Agent" };
     let agent = Agent {
         id: row.parsed("id")?,
@@ -85,7 +156,7 @@ pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
         service_principal_id: row.parsed("service_principal_id")?,
         configuration_id: row.parsed("configuration_id")?,
         backend_id: row.optional_parsed("backend_id")?,
-        harness_auth: row.optional_json("harness_auth")?,
+        harness_auth,
         execution_mode: row.word("execution_mode")?,
         desired_runtime_state: row.word("desired")?,
         active_revision_id: row.optional_parsed("active_revision_id")?,

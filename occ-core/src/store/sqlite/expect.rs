@@ -5,6 +5,7 @@ use sqlx::SqliteConnection;
 use super::{
     column::{number, word},
     fault::Fault,
+    owned,
     read::{self, agents_of_secret},
     version,
 };
@@ -49,7 +50,7 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
             Ok(query.bind(word(desired)?).fetch_one(db).await?)
         }
         Expect::Configuration(id, generation) => {
-            let query = "SELECT EXISTS (SELECT 1 FROM configurations WHERE id = ? AND generation = ?)";
+            let query = "SELECT EXISTS (SELECT 1 FROM configurations WHERE id = ? AND generation = ? AND deleting = 0)";
             versioned(db, query, id.to_string(), number(*generation)?).await
         }
         Expect::Secret(id, version) => {
@@ -57,12 +58,28 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
             versioned(db, query, id.to_string(), number(*version)?).await
         }
         Expect::RevisionCount(agent, count) => Ok(version::count(db, *agent).await? == *count),
+        Expect::ConfigurationDeleting(id) => {
+            let query = "SELECT EXISTS (SELECT 1 FROM configurations WHERE id = ? AND deleting = 1)";
+            judged(db, query, &id.to_string()).await
+        }
+        Expect::Owned(id, version) => {
+            let query = "SELECT EXISTS (SELECT 1 FROM owned WHERE id = ? AND version = ?)";
+            versioned(db, query, id.clone(), number(*version)?).await
+        }
+        Expect::OwnedUnreferenced(id) => {
+            let query = "SELECT NOT EXISTS (
+                SELECT 1 FROM agents WHERE namespace_id = (SELECT namespace_id FROM owned WHERE id = ?1)
+                    AND json_extract(harness_auth, '$.source.id') = ?1)";
+            judged(db, query, id).await
+        }
+        Expect::NoAnswer(principal, key) => Ok(owned::answer(db, principal, key).await?.is_none()),
         Expect::SecretUnreferenced(id) => {
             let query = concat!(
                 "SELECT NOT EXISTS (",
                 agents_of_secret!(),
                 ")
-                AND NOT EXISTS (SELECT 1 FROM configuration_secrets WHERE secret_id = ?1)"
+                AND NOT EXISTS (SELECT 1 FROM configuration_secrets WHERE secret_id = ?1)
+                AND NOT EXISTS (SELECT 1 FROM owned_secrets WHERE secret_id = ?1)"
             );
             judged(db, query, &id.to_string()).await
         }

@@ -148,6 +148,7 @@ fn taken(error: &sqlx::Error) -> Option<Taken> {
         "namespaces.name" | "namespaces.existing_namespace" => Some(Taken::Namespace),
         "agents.namespace_id, agents.name" => Some(Taken::Agent),
         "secrets.namespace_id, secrets.name" => Some(Taken::Secret),
+        "owned.namespace_id, owned.kind, owned.name" => Some(Taken::Owned),
         _ => None,
     }
 }

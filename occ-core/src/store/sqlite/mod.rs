@@ -3,6 +3,7 @@
 //! One connection writes, a few read. A second process may open the same file: the database's own lock then serialises the
 //! writers, and each process hears only of its own work at once, of the other's at the next poll.
 
+mod audit;
 mod claim;
 mod column;
 mod commit;
@@ -12,6 +13,7 @@ mod enqueue;
 mod expect;
 mod fault;
 mod open;
+mod owned;
 #[cfg(test)]
 mod plans;
 mod policy;
@@ -35,13 +37,15 @@ pub use open::OpenError;
 
 use self::connection::Connections;
 use crate::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::Identity,
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, SchemaVersion, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedRevision, SchemaVersion,
+        ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -174,6 +178,49 @@ impl Store for SqliteStore {
 
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>> {
         Ok(read::agents(&mut *self.connections.read().await?, namespace).await?)
+    }
+
+    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
+        Ok(read::saved_agents(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn saved_revisions(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: Option<RevisionId>,
+    ) -> StoreResult<Vec<SavedRevision>> {
+        Ok(version::saved(&mut *self.connections.read().await?, namespace, agent, id).await?)
+    }
+
+    async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>> {
+        Ok(owned::one(&mut *self.connections.read().await?, namespace, kind, id).await?)
+    }
+
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
+        Ok(owned::all(&mut *self.connections.read().await?, namespace, kind).await?)
+    }
+
+    async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
+        Ok(owned::answer(&mut *self.connections.read().await?, principal, key).await?)
+    }
+
+    async fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>> {
+        Ok(audit::records(&mut *self.connections.read().await?, query).await?)
+    }
+
+    async fn seal_audit(&self, limit: u32) -> StoreResult<u32> {
+        if !audit::is_due(&mut *self.connections.read().await?).await? {
+            return Ok(0);
+        }
+        let store = self.clone();
+        detached(async move { audit::seal(&store.connections, limit).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))
+    }
+
+    async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
+        Ok(audit::sealed(&mut *self.connections.read().await?, after, limit).await?)
     }
 
     async fn revision(

@@ -7,7 +7,7 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
     resource::{Installation, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, NamespaceRow,
+        AgentRow, ConfigurationRow, Consumers, NamespaceRow, SavedAgent,
         row::{Columns, Corrupt, resource},
     },
     time::Timestamp,
@@ -53,6 +53,7 @@ pub(super) async fn namespace_contents(
     let query = "SELECT 'agent' AS kind, id FROM agents WHERE namespace_id = ?1
         UNION ALL SELECT 'configuration', id FROM configurations WHERE namespace_id = ?1
         UNION ALL SELECT 'secret', id FROM secrets WHERE namespace_id = ?1
+        UNION ALL SELECT kind, id FROM owned WHERE namespace_id = ?1
         LIMIT ?2";
     let rows = sqlx::query(query)
         .bind(id.to_string())
@@ -142,9 +143,20 @@ pub(super) async fn secret_consumers(
     let configurations = sqlx::query(query)
         .bind(id.to_string())
         .bind(namespace.to_string())
+        .fetch_all(&mut *db)
+        .await?;
+    let query = "SELECT o.kind, o.id FROM owned_secrets s JOIN owned o ON o.id = s.owned_id
+        WHERE s.secret_id = ? AND o.namespace_id = ? ORDER BY o.id";
+    let owned = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(namespace.to_string())
         .fetch_all(db)
         .await?;
     Ok(Consumers {
+        owned: collected(&owned, |row| {
+            let row = Columns { row, of: "resource" };
+            Ok((row.word("kind")?, row.text("id")?))
+        })?,
         agents: collected(&agents, |row| Columns { row, of: "Agent" }.parsed("id"))?,
         configurations: collected(&configurations, |row| {
             let of = "Configuration";
@@ -185,4 +197,17 @@ pub(super) async fn agents(db: &mut SqliteConnection, namespace: NamespaceId) ->
     let query = "SELECT * FROM agents WHERE namespace_id = ? ORDER BY created_at, id";
     let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
     collected(&rows, resource::agent)
+}
+
+pub(super) async fn saved_agents(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: Option<AgentId>,
+) -> Result<Vec<SavedAgent>, Fault> {
+    let query = "SELECT * FROM agents WHERE namespace_id = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY created_at, id";
+    let query = sqlx::query(query)
+        .bind(namespace.to_string())
+        .bind(id.map(|id| id.to_string()));
+    let rows = query.fetch_all(db).await?;
+    collected(&rows, resource::saved_agent)
 }

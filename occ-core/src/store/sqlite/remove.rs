@@ -6,6 +6,7 @@ use super::fault::Refused;
 use crate::{
     driver::ResourceKind,
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
+    resource::OwnedKind,
     work::Target,
 };
 
@@ -43,6 +44,14 @@ pub(super) async fn secret(db: &mut SqliteConnection, id: SecretId) -> Result<()
     policy_of(db, ResourceKind::Secret, &id).await?;
     match run(db, "DELETE FROM secrets WHERE id = ?", &id).await? {
         0 => Err(Refused::missing("Secret")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn owned(db: &mut SqliteConnection, kind: OwnedKind, id: &str) -> Result<(), Refused> {
+    policy_of(db, kind.resource_kind(), id).await?;
+    match run(db, "DELETE FROM owned WHERE id = ?", id).await? {
+        0 => Err(Refused::missing("resource")),
         _ => Ok(()),
     }
 }

@@ -162,3 +162,20 @@ async fn setup(db: &mut SqliteConnection, agent: AgentId) -> Result<Option<Works
     let row = sqlx::query(query).bind(agent.to_string()).fetch_optional(db).await?;
     Ok(row.as_ref().map(resource::setup).transpose()?)
 }
+
+/// The versions of an Agent, or this one, as far as they can be read.
+pub(super) async fn saved(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+    id: Option<RevisionId>,
+) -> Result<Vec<crate::store::SavedRevision>, Fault> {
+    let query = "SELECT * FROM revisions WHERE agent_id = ?1 AND namespace_id = ?2 AND (?3 IS NULL OR id = ?3)
+        ORDER BY number";
+    let query = sqlx::query(query)
+        .bind(agent.to_string())
+        .bind(namespace.to_string())
+        .bind(id.map(|id| id.to_string()));
+    let rows = query.fetch_all(db).await?;
+    read::collected(&rows, crate::store::row::resource::saved_revision)
+}

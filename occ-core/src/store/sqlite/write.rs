@@ -6,7 +6,7 @@ use super::{
     column::{json, number, word},
     enqueue,
     fault::Refused,
-    remove, settle,
+    owned, remove, settle,
 };
 use crate::{
     iam::{AccessBinding, Role, Subject},
@@ -82,11 +82,11 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
         Write::NamespaceTombstone(id) => remove::namespace(db, *id).await,
         Write::Configuration(row) => configuration(db, row).await,
         Write::UpdateConfiguration(row) => {
-            let query =
-                "UPDATE configurations SET generation = ?, secret_bindings = ? WHERE id = ? AND namespace_id = ?";
+            let query = "UPDATE configurations SET generation = ?, secret_bindings = ?, deleting = ? WHERE id = ? AND namespace_id = ?";
             let query = sqlx::query(query)
                 .bind(number(row.generation)?)
-                .bind(json(&row.secret_bindings)?);
+                .bind(json(&row.secret_bindings)?)
+                .bind(row.deleting);
             change(
                 db,
                 "Configuration",
@@ -98,13 +98,14 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
         Write::DeleteConfiguration(id) => remove::configuration(db, *id).await,
         Write::Secret(secret) => self::secret(db, secret).await,
         Write::UpdateSecret(secret) => {
-            let query = "UPDATE secrets SET name = ?, driver_id = ?, backend_ref = ?, version = ?
+            let query = "UPDATE secrets SET name = ?, driver_id = ?, backend_ref = ?, version = ?, deleting = ?
                 WHERE id = ? AND namespace_id = ?";
             let query = sqlx::query(query)
                 .bind(secret.name.as_str())
                 .bind(&secret.driver_id)
                 .bind(json(&secret.backend_ref)?)
-                .bind(number(secret.version)?);
+                .bind(number(secret.version)?)
+                .bind(secret.deleting);
             change(
                 db,
                 "Secret",
@@ -113,6 +114,10 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
             .await
         }
         Write::DeleteSecret(id) => remove::secret(db, *id).await,
+        Write::Owned(row) => owned::insert(db, row).await,
+        Write::UpdateOwned(row) => owned::update(db, row).await,
+        Write::DeleteOwned(kind, id) => remove::owned(db, *kind, id).await,
+        Write::Answer(first) => owned::keep(db, now, first).await,
         Write::Agent(agent, setup) => self::agent(db, agent, setup.as_ref()).await,
         Write::UpdateAgent(agent) => update_agent(db, agent).await,
         Write::DropWorkspaceSetup(id) => {

@@ -18,6 +18,7 @@ mod claims;
 mod commits;
 mod deployments;
 mod names;
+mod owned;
 mod policy;
 mod recovery;
 mod references;
@@ -101,6 +102,13 @@ where
             a_configuration_is_consumed_by_its_agents,
             what_is_referred_to_is_not_deleted,
             a_namespace_lists_what_it_owns;
+        owned:
+            small_resources_read_back_and_are_fenced_by_their_version,
+            what_a_small_resource_names_and_what_names_it_is_seen,
+            a_first_answer_is_kept_once,
+            a_deletion_that_was_begun_lets_nothing_new_refer,
+            the_audit_is_read_newest_first_and_filtered,
+            seals_follow_the_audit_without_gaps;
         policy:
             grants_are_those_of_the_principal,
             policy_of_a_removed_resource_goes_with_it,

@@ -355,6 +355,7 @@ pub(super) fn secret(namespace: NamespaceId, name: &str, at: Timestamp) -> Secre
             uid: uuid::Uuid::new_v4().to_string(),
         },
         version: 1,
+        deleting: false,
         created_at: at,
     }
 }
@@ -370,6 +371,7 @@ pub(super) fn configuration(
         kind: ConfigurationKind::Agent,
         generation: 1,
         secret_bindings,
+        deleting: false,
         created_at: at,
     }
 }

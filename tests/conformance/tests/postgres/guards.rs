@@ -44,7 +44,7 @@ pub async fn the_audit_is_append_only() {
         "UPDATE audit SET outcome = 'denied'",
         "UPDATE audit SET details = '{}' WHERE sequence = 1",
         "DELETE FROM audit",
-        "TRUNCATE audit",
+        "TRUNCATE audit CASCADE",
     ] {
         refused(&mut db, statement, "append-only").await;
     }
@@ -175,6 +175,7 @@ pub async fn the_application_writes_only_through_the_functions() {
             "present",
             "recover",
             "renew",
+            "seal",
             "set_aside"
         ]
     );

@@ -71,6 +71,7 @@ impl World {
                 uid: "1".to_owned(),
             },
             version: 1,
+            deleting: false,
             created_at: at,
         };
         let configuration = ConfigurationRow {
@@ -79,6 +80,7 @@ impl World {
             kind: ConfigurationKind::Agent,
             generation: 1,
             secret_bindings: SecretBindings::new(),
+            deleting: false,
             created_at: at,
         };
         let id = AgentId::random();

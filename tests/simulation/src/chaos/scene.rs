@@ -259,6 +259,9 @@ async fn agent(plane: &ControlPlane, admin: &Caller, namespace: NamespaceId, num
         },
         backend_id: None,
         harness_auth: Some(HarnessAuth::ApiKey { source }),
+        credential_sources: Vec::new(),
+        plugins: std::collections::BTreeMap::default(),
+        plugin_approvers: None,
         initial_workspace_files: WorkspaceFiles::default(),
         workspace_defaults_id: None,
     };

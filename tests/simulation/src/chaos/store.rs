@@ -4,13 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use occ_core::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::{EffectResult, Fault, FaultKind, Identity, StateEntry, StateReader},
     iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, PrincipalId, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, Expect, NamespaceRow,
-        PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, Expect, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult,
+        WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -196,6 +198,12 @@ reads! {
     fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
     fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
     fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
+    fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
+    fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
+    fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
+    fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
+    fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
+    fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;
     fn next_due(&self) -> StoreResult<Option<Duration>>;
     fn queue_depth(&self) -> StoreResult<QueueDepth>;

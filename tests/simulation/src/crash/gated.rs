@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use occ_core::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::{
         ActivationOrder, AgentRef, ComputeAdmission, ComputeDriver, ComputeProfile, DriverIdentity, EffectResult,
         Identity, Maintenance, NamespaceState, OperationContext, PreflightWarning, RevisionContext,
@@ -11,10 +12,10 @@ use occ_core::{
     },
     iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, Namespace, PrincipalId, Secret},
+    resource::{Installation, Namespace, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -100,6 +101,12 @@ passed_on! {
     fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
+    fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
+    fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
+    fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
+    fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
+    fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
+    fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;
     fn next_due(&self) -> StoreResult<Option<Duration>>;
     fn queue_depth(&self) -> StoreResult<QueueDepth>;

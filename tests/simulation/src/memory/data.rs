@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 
 use occ_core::{
-    audit::AuditEvent,
+    audit::{AuditEvent, chain::Seal},
     driver::{Identity, StateEntry},
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
     resource::{Installation, PrincipalId, Secret, WorkspaceSetup},
-    store::{AgentRow, ConfigurationRow, NamespaceRow, NewServiceKey, RevisionRow},
+    store::{AgentRow, ConfigurationRow, FirstAnswer, NamespaceRow, NewServiceKey, OwnedRow, RevisionRow},
     time::Timestamp,
     work::{Claim, ClaimToken, LastAttempt, Target, Warning},
 };
@@ -157,7 +157,11 @@ pub struct Data {
     pub bindings: Table<String, AccessBinding>,
     pub keys: Table<ServiceKeyId, Key>,
     pub records: Table<(String, String), StateEntry>,
+    pub owned: Table<String, OwnedRow>,
+    pub answers: Table<(PrincipalId, String), (FirstAnswer, Timestamp)>,
     pub work: Table<String, Work>,
+    /// How much of the audit is sealed.
+    pub seals: Arc<Vec<Seal>>,
     /// By its place in the order.
     pub audit: Arc<Vec<Arc<AuditEvent>>>,
 }

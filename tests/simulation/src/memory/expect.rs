@@ -2,7 +2,10 @@
 
 use occ_core::{store::Expect, time::Timestamp};
 
-use super::data::{Data, State};
+use super::{
+    data::{Data, State},
+    read,
+};
 
 impl Data {
     pub(super) fn holds(&self, now: Timestamp, expect: &Expect) -> bool {
@@ -19,7 +22,11 @@ impl Data {
             Expect::Configuration(id, generation) => self
                 .configurations
                 .get(id)
-                .is_some_and(|row| row.generation == *generation),
+                .is_some_and(|row| row.generation == *generation && !row.deleting),
+            Expect::ConfigurationDeleting(id) => self.configurations.get(id).is_some_and(|row| row.deleting),
+            Expect::Owned(id, version) => self.owned.get(id).is_some_and(|row| row.version == *version),
+            Expect::OwnedUnreferenced(id) => self.agents.values().all(|row| !read::names_account(&row.agent, id)),
+            Expect::NoAnswer(principal, key) => self.first_answer(now, principal, key).is_none(),
             Expect::Secret(id, version) => self.secrets.get(id).is_some_and(|row| row.version == *version),
             Expect::RevisionCount(agent, count) => self.revision_count(*agent) == *count,
             Expect::SecretUnreferenced(id) => self.consumers(*id).is_empty(),

@@ -17,13 +17,14 @@ use std::{
 use async_trait::async_trait;
 pub use data::{Data, Key, Named, State, Table, Work};
 use occ_core::{
+    audit::chain::{AuditQuery, AuditRecord},
     driver::{EffectResult, Identity, StateEntry, StateReader},
     iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, PrincipalId, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -303,6 +304,57 @@ impl Store for MemoryStore {
                 .get(&id)
                 .filter(|row| row.revision.namespace_id == namespace)
                 .map(|row| row.revision.agent_id)
+        }))
+    }
+
+    async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>> {
+        let row = self.look(|data, _| data.owned.get(id).cloned());
+        Ok(row.filter(|row| row.namespace_id == namespace && row.kind == kind))
+    }
+
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
+        let rows = self.look(|data, _| {
+            let own = |row: &&OwnedRow| row.namespace_id == namespace && row.kind == kind;
+            data.owned.values().filter(own).cloned().collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.created_at, row.id.clone())))
+    }
+
+    async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
+        Ok(self.look(|data, now| data.first_answer(now, principal, key).cloned()))
+    }
+
+    async fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>> {
+        let wanted = |record: &AuditRecord| {
+            let event = &record.event;
+            query.before.is_none_or(|before| record.sequence < before)
+                && query.namespace.is_none_or(|id| event.namespace_id() == Some(id))
+                && query.actor.as_ref().is_none_or(|actor| event.actor == *actor)
+                && query.action.as_ref().is_none_or(|action| event.action == *action)
+                && query.resource.as_ref().is_none_or(|id| event.resource.id == *id)
+                && query.outcome.is_none_or(|outcome| event.outcome == outcome)
+        };
+        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+        Ok(self.look(|data, _| {
+            let newest = (0..data.audit.len()).rev().filter_map(|index| data.audit_record(index));
+            newest.filter(wanted).take(limit).collect()
+        }))
+    }
+
+    async fn seal_audit(&self, limit: u32) -> StoreResult<u32> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let sealed = self.alter(|data, _| data.seal(limit));
+        Ok(u32::try_from(sealed).unwrap_or(u32::MAX))
+    }
+
+    async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
+        let (after, limit) = (
+            usize::try_from(after).unwrap_or(usize::MAX),
+            usize::try_from(limit).unwrap_or(usize::MAX),
+        );
+        Ok(self.look(|data, _| {
+            let sealed = (after..data.seals.len()).take(limit);
+            sealed.filter_map(|index| data.audit_record(index)).collect()
         }))
     }
 

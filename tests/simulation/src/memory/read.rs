@@ -1,12 +1,13 @@
 //! Reads: each is a plain look at the tables.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use occ_core::{
+    audit::chain::{self, AuditRecord, Seal},
     iam::{Grants, Subject},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
-    resource::{AgentRevision, DesiredRuntimeState, HarnessAuth, Secret},
-    store::{Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead, RevisionRow, WorkState},
+    resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret, TokenSource},
+    store::{Consumers, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, PassRead, RevisionRow, WorkState},
     time::Timestamp,
     work::{ClaimToken, Lane, NewWork, Target},
 };
@@ -25,7 +26,55 @@ pub(super) fn drafted(auth: Option<&HarnessAuth>) -> Option<SecretId> {
     auth.and_then(HarnessAuth::secret).map(|(_, id)| id)
 }
 
+/// Whether the Agent's draft names this service account.
+pub(super) fn names_account(agent: &Agent, id: &str) -> bool {
+    matches!(agent.harness_auth, Some(HarnessAuth::CodexPat {
+        source: TokenSource::ServiceAccount { id: named, .. },
+    }) if named.to_string() == id)
+}
+
+/// How long a first answer is kept, in milliseconds.
+const DAY: i64 = 86_400_000;
+
 impl Data {
+    pub(super) fn first_answer(&self, now: Timestamp, principal: &PrincipalId, key: &str) -> Option<&FirstAnswer> {
+        let kept = self.answers.get(&(principal.clone(), key.to_owned()));
+        kept.filter(|(_, at)| at.as_millis() > now.as_millis() - DAY)
+            .map(|(answer, _)| answer)
+    }
+
+    /// An event with its seal. The model keeps no instants of the audit.
+    pub(super) fn audit_record(&self, index: usize) -> Option<AuditRecord> {
+        let event = (**self.audit.get(index)?).clone();
+        Some(AuditRecord {
+            sequence: index as u64 + 1,
+            occurred_at: Timestamp::from_millis(0),
+            event,
+            seal: self.seals.get(index).cloned(),
+        })
+    }
+
+    pub(super) fn seal(&mut self, limit: usize) -> usize {
+        let Some(installation) = &self.installation else {
+            return 0;
+        };
+        let first = self.seals.len();
+        let last = self.audit.len().min(first + limit);
+        let mut hash = self
+            .seals
+            .last()
+            .map_or_else(|| chain::root(installation.id), |seal| seal.hash.clone());
+        for index in first..last {
+            let position = index as u64 + 1;
+            hash = chain::link(&hash, position, Timestamp::from_millis(0), &self.audit[index]);
+            Arc::make_mut(&mut self.seals).push(Seal {
+                position,
+                hash: hash.clone(),
+            });
+        }
+        last - first
+    }
+
     pub(super) fn namespace(&self, id: NamespaceId) -> Option<&NamespaceRow> {
         self.namespaces
             .get(&id)
@@ -37,10 +86,12 @@ impl Data {
         let agents = self.agents.values().filter(move |row| row.agent.namespace_id == id);
         let configurations = self.configurations.values().filter(move |row| row.namespace_id == id);
         let secrets = self.secrets.values().filter(move |row| row.namespace_id == id);
+        let owned = self.owned.values().filter(move |row| row.namespace_id == id);
         agents
             .map(|row| ("agent", row.agent.id.to_string()))
             .chain(configurations.map(|row| ("configuration", row.id.to_string())))
             .chain(secrets.map(|row| ("secret", row.id.to_string())))
+            .chain(owned.map(|row| (row.kind.as_str(), row.id.clone())))
     }
 
     pub(super) fn held(&self, token: ClaimToken, now: Timestamp) -> Option<&Work> {
@@ -106,6 +157,12 @@ impl Data {
         Consumers {
             agents: agents.map(|agent| agent.id).collect(),
             configurations: self.configurations.values().filter(binds).map(|row| row.id).collect(),
+            owned: self
+                .owned
+                .values()
+                .filter(|row| row.secrets.contains(&id))
+                .map(|row| (row.kind, row.id.clone()))
+                .collect(),
         }
     }
 

@@ -10,7 +10,7 @@ use occ_core::{
     resource::{
         Agent, AgentRevision, AgentStatus, DesiredRuntimeState, Namespace, NamespaceStatus, Secret, WorkspaceSetup,
     },
-    store::{AgentRow, Change, CommitError, ConfigurationRow, NamespaceRow, RevisionRow, Taken, Write},
+    store::{AgentRow, Change, CommitError, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, Taken, Write},
     time::Timestamp,
     work::Target,
 };
@@ -149,6 +149,25 @@ impl Data {
                 self.put_secret(secret)
             }
             Write::DeleteSecret(id) => self.delete_secret(*id),
+            Write::Owned(row) => {
+                hold(!self.owned.contains_key(&row.id))?;
+                self.put_owned(row)
+            }
+            Write::UpdateOwned(row) => {
+                let stored = self.owned.get(&row.id);
+                hold(stored.is_some_and(|stored| stored.kind == row.kind && stored.namespace_id == row.namespace_id))?;
+                self.put_owned(row)
+            }
+            Write::DeleteOwned(kind, id) => {
+                self.forget_policy(kind.resource_kind(), id);
+                hold(self.owned.write().remove(id).is_some())
+            }
+            Write::Answer(first) => {
+                let key = (first.principal.clone(), first.key.clone());
+                hold(self.first_answer(now, &key.0, &key.1).is_none())?;
+                self.answers.write().insert(key, (first.clone(), now));
+                Ok(())
+            }
             Write::Agent(agent, setup) => self.new_agent(agent, setup.as_ref()),
             Write::UpdateAgent(agent) => self.update_agent(agent),
             Write::DropWorkspaceSetup(id) => {
@@ -275,12 +294,28 @@ impl Data {
         Ok(())
     }
 
+    fn put_owned(&mut self, row: &OwnedRow) -> Done {
+        hold(self.namespaces.contains_key(&row.namespace_id))?;
+        hold(row.secrets.iter().all(|id| self.secrets.contains_key(id)))?;
+        let taken = self.owned.values().any(|other| {
+            other.id != row.id
+                && (other.namespace_id, other.kind) == (row.namespace_id, row.kind)
+                && other.name == row.name
+        });
+        if taken {
+            return Err(CommitError::NameTaken(Taken::Owned));
+        }
+        self.owned.write().insert(row.id.clone(), row.clone());
+        Ok(())
+    }
+
     fn delete_secret(&mut self, id: SecretId) -> Done {
         let drafts = self.agents.values().map(|row| drafted(row.agent.harness_auth.as_ref()));
         let bound = self
             .configurations
             .values()
             .flat_map(|row| row.secret_bindings.values());
+        hold(self.owned.values().all(|row| !row.secrets.contains(&id)))?;
         hold(!drafts.flatten().any(|named| named == id) && !bound.map(|b| b.source.id).any(|named| named == id))?;
         self.forget_policy(ResourceKind::Secret, &id.to_string());
         hold(self.secrets.write().remove(&id).is_some())

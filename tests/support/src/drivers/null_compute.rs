@@ -1,7 +1,7 @@
 //! A Compute that realises nothing: at once ready, unless a test scripts another answer.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,12 +13,12 @@ use occ_core::{
     driver::{
         ActivationOrder, AgentRef, Check, ComputeAdmission, ComputeDriver, ComputeProfile, Diagnostics, DriverIdentity,
         DriverKind, EffectResult, GatewayAccess, GatewayEndpoint, GatewaySettings, HarnessAuthRequest, HookHost,
-        LifecycleHooks, Listen, LogQuery, Maintenance, NamespaceAdoption, NamespaceState, OperationContext,
-        PreflightWarning, Rejection, RevisionContext, RevisionObservation, RevisionRef, RuntimeCredentials,
-        RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
+        LifecycleHooks, Listen, LiveWorkspace, LogQuery, Maintenance, NamespaceAdoption, NamespaceState,
+        OperationContext, PreflightWarning, Rejection, RevisionContext, RevisionObservation, RevisionRef,
+        RuntimeCredentials, RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
     },
     id::{AgentId, NamespaceId, RevisionId},
-    resource::{Name, Namespace},
+    resource::{Name, Namespace, WorkspaceFileName},
     secret_value::SecretValue,
 };
 use uuid::Uuid;
@@ -112,6 +112,7 @@ struct State {
     credentials: BTreeSet<AgentId>,
     auth: Option<Rejection>,
     settings: Option<SettingRejection>,
+    files: BTreeMap<(AgentId, WorkspaceFileName), String>,
     lines: Vec<String>,
     checks: Vec<Check>,
 }
@@ -152,6 +153,8 @@ pub struct NullCompute {
     pub credentials_exist: Script<AgentRef, bool>,
     /// Answers of provisioning credentials; ordinarily done.
     pub provision_credentials: Script<AgentRef, ()>,
+    /// Answers of a write into a workspace; ordinarily done.
+    pub write_file: Script<RevisionRef, ()>,
     /// Answers of a look into the logs; ordinarily what [`NullCompute::log`] said last.
     pub read_logs: Script<RevisionRef, Vec<String>>,
 }
@@ -190,6 +193,7 @@ impl NullCompute {
             delete_agent: Script::default(),
             credentials_exist: Script::default(),
             provision_credentials: Script::default(),
+            write_file: Script::default(),
             read_logs: Script::default(),
         }
     }
@@ -408,6 +412,10 @@ impl ComputeDriver for NullCompute {
         self.has(Ability::Setup).then_some(self as _)
     }
 
+    fn live_workspace(&self) -> Option<&dyn LiveWorkspace> {
+        self.has(Ability::Setup).then_some(self as _)
+    }
+
     fn diagnostics(&self) -> Option<&dyn Diagnostics> {
         self.has(Ability::Logs).then_some(self as _)
     }
@@ -472,6 +480,31 @@ impl GatewayAccess for NullCompute {
 impl WorkspaceSetupSupport for NullCompute {
     async fn discard(&self, _: &OperationContext, agent: &AgentRef, _: Uuid) -> EffectResult<()> {
         self.called(Call::DiscardSetup(agent.id));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LiveWorkspace for NullCompute {
+    async fn read(
+        &self,
+        _: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+    ) -> EffectResult<Option<String>> {
+        Ok(lock(&self.state).files.get(&(revision.agent.id, name)).cloned())
+    }
+
+    async fn write(
+        &self,
+        cx: &OperationContext,
+        revision: &RevisionRef,
+        name: WorkspaceFileName,
+        content: &str,
+    ) -> EffectResult<()> {
+        self.write_file.play(cx, revision.clone(), ()).await?;
+        let file = (revision.agent.id, name);
+        lock(&self.state).files.insert(file, content.to_owned());
         Ok(())
     }
 }

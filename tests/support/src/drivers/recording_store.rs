@@ -10,14 +10,18 @@ use std::{
 
 use async_trait::async_trait;
 use occ_core::{
-    audit::AuditEvent,
+    audit::{
+        AuditEvent,
+        chain::{AuditQuery, AuditRecord},
+    },
     driver::{EffectResult, Identity, StateEntry, StateReader},
     iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, PrincipalId, Secret},
+    resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead,
-        QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
+        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedRevision, ServiceKeyRow, Store,
+        StoreResult, WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -194,6 +198,14 @@ passed_on! {
     fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
     fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
     fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
+    fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>>;
+    fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, id: Option<RevisionId>) -> StoreResult<Vec<SavedRevision>>;
+    fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
+    fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
+    fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
+    fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
+    fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
+    fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
     fn selected(&self) -> StoreResult<Vec<NewWork>>;

@@ -14,7 +14,7 @@ use occ_core::{
     installation::Drivers,
     registry::{DriverFactory, HostServices},
     resource::{
-        Agent, ConfigurationKind, Document, ExecutionMode, HarnessAuth, Name, NamespaceStatus, PrincipalId,
+        Agent, Backend, ConfigurationKind, Document, ExecutionMode, HarnessAuth, Name, NamespaceStatus, PrincipalId,
         SecretSource, SecretSourceKind, WorkspaceFiles,
     },
     secret_value::SecretValue,
@@ -33,6 +33,7 @@ pub struct WorldBuilder {
     secret: Option<Arc<dyn SecretDriver>>,
     sandbox: Option<PlainSandbox>,
     store: Option<Arc<dyn Store>>,
+    backends: Vec<Backend>,
 }
 
 /// A control plane that was set up, with the Namespace `default` ready.
@@ -83,6 +84,13 @@ impl WorldBuilder {
         self
     }
 
+    /// With this Backend configured.
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backends.push(backend);
+        self
+    }
+
     /// Over this store, which is empty.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
@@ -104,6 +112,7 @@ impl WorldBuilder {
             harnesses: self.harnesses,
             secret: self.secret,
             sandbox: self.sandbox,
+            backends: self.backends,
         };
         let (drivers, iam) = parts.compose(&host(files.path(), &store));
         let drivers = Arc::new(drivers);
@@ -141,6 +150,7 @@ struct Parts {
     harnesses: Vec<PlainHarness>,
     secret: Option<Arc<dyn SecretDriver>>,
     sandbox: Option<PlainSandbox>,
+    backends: Vec<Backend>,
 }
 
 impl Parts {
@@ -173,6 +183,9 @@ impl Parts {
         } else {
             self.harnesses
         };
+        for backend in self.backends {
+            builder = builder.backend(backend);
+        }
         for harness in harnesses {
             builder = builder.harness(Arc::new(harness));
         }
@@ -192,6 +205,7 @@ pub fn drivers(compute: NullCompute, harness: PlainHarness, sandbox: Option<Plai
         harnesses: vec![harness],
         secret: Some(secret),
         sandbox,
+        backends: Vec::new(),
     };
     parts
         .compose(&HostServices::new(std::env::temp_dir(), Arc::new(NoPolicy)))
@@ -221,6 +235,7 @@ impl World {
             harnesses: Vec::new(),
             secret,
             sandbox: None,
+            backends: Vec::new(),
         };
         let (drivers, _) = parts.compose(&host(self.files.path(), &self.store));
         ControlPlane::new(Arc::clone(&self.store) as _, Arc::new(drivers))
@@ -268,6 +283,9 @@ impl World {
             execution_mode: ExecutionMode::Embedded,
             backend_id: None,
             harness_auth: Some(self.api_key(secret)),
+            credential_sources: Vec::new(),
+            plugins: std::collections::BTreeMap::default(),
+            plugin_approvers: None,
             initial_workspace_files: WorkspaceFiles::default(),
             workspace_defaults_id: None,
         };

@@ -150,20 +150,33 @@ BEGIN
         RETURN EXISTS (SELECT 1 FROM agents
             WHERE id = e->>'id' AND active_revision_id IS NOT DISTINCT FROM e->>'active' AND desired = e->>'desired');
     WHEN 'configuration' THEN
-        RETURN EXISTS (SELECT 1 FROM configurations WHERE id = e->>'id' AND generation = (e->>'version')::bigint);
+        RETURN EXISTS (SELECT 1 FROM configurations WHERE id = e->>'id' AND generation = (e->>'version')::bigint AND NOT deleting);
+    WHEN 'configuration_deleting' THEN
+        RETURN EXISTS (SELECT 1 FROM configurations WHERE id = e->>'id' AND deleting);
+    WHEN 'owned' THEN
+        RETURN EXISTS (SELECT 1 FROM owned WHERE id = e->>'id' AND version = (e->>'version')::bigint);
+    WHEN 'owned_unreferenced' THEN
+        RETURN NOT EXISTS (SELECT 1 FROM agents
+            WHERE namespace_id = (SELECT namespace_id FROM owned WHERE id = e->>'id')
+                AND harness_auth->'source'->>'id' = e->>'id');
+    WHEN 'no_answer' THEN
+        RETURN NOT EXISTS (SELECT 1 FROM answers
+            WHERE principal = e->>'principal' AND key = e->>'key' AND created_at > moment - 86400000);
     WHEN 'secret' THEN
         RETURN EXISTS (SELECT 1 FROM secrets WHERE id = e->>'id' AND version = (e->>'version')::bigint);
     WHEN 'revision_count' THEN
         RETURN coalesce((SELECT max(number) FROM revisions WHERE agent_id = e->>'id'), 0) = (e->>'version')::bigint;
     WHEN 'secret_unreferenced' THEN
         RETURN NOT EXISTS (SELECT 1 FROM agents_of_secret(e->>'id'))
-            AND NOT EXISTS (SELECT 1 FROM configuration_secrets WHERE secret_id = e->>'id');
+            AND NOT EXISTS (SELECT 1 FROM configuration_secrets WHERE secret_id = e->>'id')
+            AND NOT EXISTS (SELECT 1 FROM owned_secrets WHERE secret_id = e->>'id');
     WHEN 'configuration_unreferenced' THEN
         RETURN NOT EXISTS (SELECT 1 FROM agents WHERE configuration_id = e->>'id');
     WHEN 'namespace_empty' THEN
         RETURN NOT EXISTS (SELECT 1 FROM agents WHERE namespace_id = e->>'id')
             AND NOT EXISTS (SELECT 1 FROM configurations WHERE namespace_id = e->>'id')
-            AND NOT EXISTS (SELECT 1 FROM secrets WHERE namespace_id = e->>'id');
+            AND NOT EXISTS (SELECT 1 FROM secrets WHERE namespace_id = e->>'id')
+            AND NOT EXISTS (SELECT 1 FROM owned WHERE namespace_id = e->>'id');
     WHEN 'no_installation' THEN
         RETURN NOT EXISTS (SELECT 1 FROM installation);
     WHEN 'role' THEN
@@ -295,7 +308,8 @@ BEGIN
         INSERT INTO configurations SELECT * FROM jsonb_populate_record(NULL::configurations, r);
         INSERT INTO configuration_secrets SELECT r->>'id', s FROM jsonb_array_elements_text(w->'secrets') s;
     WHEN 'update_configuration' THEN
-        UPDATE configurations SET generation = (r->>'generation')::bigint, secret_bindings = r->'secret_bindings'
+        UPDATE configurations SET generation = (r->>'generation')::bigint, secret_bindings = r->'secret_bindings',
+            deleting = (r->>'deleting')::boolean
         WHERE id = r->>'id' AND namespace_id = r->>'namespace_id';
         IF NOT FOUND THEN
             RETURN FALSE;
@@ -310,11 +324,29 @@ BEGIN
         INSERT INTO secrets SELECT * FROM jsonb_populate_record(NULL::secrets, r);
     WHEN 'update_secret' THEN
         UPDATE secrets SET name = r->>'name', driver_id = r->>'driver_id', backend_ref = r->'backend_ref',
-            version = (r->>'version')::bigint
+            version = (r->>'version')::bigint, deleting = (r->>'deleting')::boolean
         WHERE id = r->>'id' AND namespace_id = r->>'namespace_id';
     WHEN 'delete_secret' THEN
         PERFORM remove_policy_of(w->>'id', 'secret');
         DELETE FROM secrets WHERE id = w->>'id';
+    WHEN 'owned' THEN
+        INSERT INTO owned SELECT * FROM jsonb_populate_record(NULL::owned, r);
+        INSERT INTO owned_secrets SELECT r->>'id', s FROM jsonb_array_elements_text(w->'secrets') s;
+    WHEN 'update_owned' THEN
+        UPDATE owned SET name = r->>'name', body = r->'body', version = (r->>'version')::bigint
+        WHERE id = r->>'id' AND namespace_id = r->>'namespace_id' AND kind = r->>'kind';
+        IF NOT FOUND THEN
+            RETURN FALSE;
+        END IF;
+        DELETE FROM owned_secrets WHERE owned_id = r->>'id';
+        INSERT INTO owned_secrets SELECT r->>'id', s FROM jsonb_array_elements_text(w->'secrets') s;
+        RETURN TRUE;
+    WHEN 'delete_owned' THEN
+        PERFORM remove_policy_of(w->>'id', w->>'kind');
+        DELETE FROM owned WHERE id = w->>'id';
+    WHEN 'answer' THEN
+        DELETE FROM answers WHERE created_at <= moment - 86400000;
+        INSERT INTO answers SELECT * FROM jsonb_populate_record(NULL::answers, r || jsonb_build_object('created_at', moment));
     WHEN 'agent' THEN
         INSERT INTO principals (id, kind, namespace_id, agent_id)
         VALUES (r->>'service_principal_id', 'service', r->>'namespace_id', r->>'id');
@@ -453,4 +485,17 @@ BEGIN
     END LOOP;
     PERFORM record(change->'audit', moment);
     RETURN -1;
+END $$;
+
+-- Appends seals to the chain, and says how many; none when somebody else has appended some since `after` was the last.
+CREATE FUNCTION seal(after bigint, seals jsonb) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = occ, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('audit seals', 0));
+    IF after <> coalesce((SELECT max(position) FROM audit_seals), 0) THEN
+        RETURN 0;
+    END IF;
+    INSERT INTO audit_seals (position, sequence, hash)
+    SELECT (s->>0)::bigint, (s->>1)::bigint, s->>2 FROM jsonb_array_elements(seals) s ORDER BY (s->>0)::bigint;
+    RETURN jsonb_array_length(seals);
 END $$;

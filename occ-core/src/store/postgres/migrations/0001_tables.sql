@@ -51,6 +51,8 @@ CREATE TABLE configurations (
     kind            text NOT NULL CHECK (kind IN ('agent')),
     generation      bigint NOT NULL CHECK (generation >= 1),
     secret_bindings jsonb NOT NULL CHECK (jsonb_typeof(secret_bindings) = 'object'),
+    -- Its deletion was begun: nothing new may refer to it.
+    deleting        boolean NOT NULL DEFAULT FALSE,
     created_at      bigint NOT NULL CHECK (created_at >= 0)
 );
 CREATE INDEX configurations_namespace ON configurations (namespace_id, created_at, id);
@@ -62,9 +64,30 @@ CREATE TABLE secrets (
     driver_id    text NOT NULL,
     backend_ref  jsonb NOT NULL CHECK (jsonb_typeof(backend_ref) = 'object'),
     version      bigint NOT NULL CHECK (version >= 1),
+    deleting     boolean NOT NULL DEFAULT FALSE,
     created_at   bigint NOT NULL CHECK (created_at >= 0),
     CONSTRAINT secrets_name UNIQUE (namespace_id, name)
 );
+
+-- Small resources of a Namespace, whose content the engine alone interprets.
+CREATE TABLE owned (
+    id           text PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 40),
+    kind         text NOT NULL CHECK (kind IN ('service_account', 'preset')),
+    namespace_id text NOT NULL REFERENCES namespaces (id),
+    name         text NOT NULL CHECK (length(name) BETWEEN 1 AND 200),
+    body         jsonb NOT NULL CHECK (jsonb_typeof(body) = 'object'),
+    version      bigint NOT NULL CHECK (version >= 1),
+    created_at   bigint NOT NULL CHECK (created_at >= 0),
+    CONSTRAINT owned_name UNIQUE (namespace_id, kind, name)
+);
+
+-- Which Secrets a small resource names, for looking up from the Secret.
+CREATE TABLE owned_secrets (
+    owned_id  text NOT NULL REFERENCES owned (id) ON DELETE CASCADE,
+    secret_id text NOT NULL REFERENCES secrets (id),
+    PRIMARY KEY (owned_id, secret_id)
+);
+CREATE INDEX owned_secrets_secret ON owned_secrets (secret_id);
 
 -- Which Secrets a Configuration binds: the same as its secret_bindings, for looking up from the Secret.
 CREATE TABLE configuration_secrets (
@@ -104,6 +127,7 @@ BEGIN
     IF EXISTS (SELECT 1 FROM occ.agents WHERE namespace_id = NEW.id)
         OR EXISTS (SELECT 1 FROM occ.configurations WHERE namespace_id = NEW.id)
         OR EXISTS (SELECT 1 FROM occ.secrets WHERE namespace_id = NEW.id)
+        OR EXISTS (SELECT 1 FROM occ.owned WHERE namespace_id = NEW.id)
     THEN
         RAISE EXCEPTION 'a Namespace that owns something is not removed'
             USING ERRCODE = 'integrity_constraint_violation';
@@ -337,5 +361,38 @@ CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON audit
     FOR EACH ROW EXECUTE FUNCTION refuse('audit is append-only');
 CREATE TRIGGER audit_kept BEFORE TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse('audit is append-only');
+CREATE INDEX audit_resource ON audit (resource_id, sequence);
+CREATE INDEX audit_actor ON audit (actor, sequence);
+
+-- The chain over the audit: each hash covers the record and the hash before it. Written behind the commits, in their order.
+CREATE TABLE audit_seals (
+    position bigint PRIMARY KEY CHECK (position >= 1),
+    sequence bigint NOT NULL UNIQUE REFERENCES audit (sequence),
+    hash     text NOT NULL CHECK (hash ~ '^[0-9a-f]{64}$')
+);
+CREATE FUNCTION refuse_gap_of_seals() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.position <> 1 + coalesce((SELECT max(position) FROM occ.audit_seals), 0) THEN
+        RAISE EXCEPTION 'the chain of seals has no gaps' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_seals_dense BEFORE INSERT ON audit_seals FOR EACH ROW EXECUTE FUNCTION refuse_gap_of_seals();
+CREATE TRIGGER audit_seals_immutable BEFORE UPDATE OR DELETE ON audit_seals
+    FOR EACH ROW EXECUTE FUNCTION refuse('a seal never changes');
+CREATE TRIGGER audit_seals_kept BEFORE TRUNCATE ON audit_seals
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse('a seal never changes');
+
+-- The first results of requests that named themselves, for a day.
+CREATE TABLE answers (
+    principal   text NOT NULL,
+    key         text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
+    fingerprint text NOT NULL CHECK (length(fingerprint) = 64),
+    answer      jsonb NOT NULL,
+    created_at  bigint NOT NULL,
+    PRIMARY KEY (principal, key)
+);
+CREATE INDEX answers_age ON answers (created_at);
+
 CREATE TRIGGER revisions_not_truncated BEFORE TRUNCATE ON revisions
     FOR EACH STATEMENT EXECUTE FUNCTION refuse('a version never changes');

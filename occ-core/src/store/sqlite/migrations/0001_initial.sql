@@ -31,6 +31,7 @@ CREATE TRIGGER namespaces_tombstone BEFORE UPDATE OF status ON namespaces WHEN N
     EXISTS (SELECT 1 FROM agents WHERE namespace_id = NEW.id)
     OR EXISTS (SELECT 1 FROM configurations WHERE namespace_id = NEW.id)
     OR EXISTS (SELECT 1 FROM secrets WHERE namespace_id = NEW.id)
+    OR EXISTS (SELECT 1 FROM owned WHERE namespace_id = NEW.id)
 )
 BEGIN
     SELECT RAISE(ABORT, 'a Namespace that owns something is not removed');
@@ -59,6 +60,8 @@ CREATE TABLE configurations (
     kind            TEXT NOT NULL CHECK (kind IN ('agent')),
     generation      INTEGER NOT NULL CHECK (generation >= 1),
     secret_bindings TEXT NOT NULL CHECK (json_type(secret_bindings) = 'object'),
+    -- Its deletion was begun: nothing new may refer to it.
+    deleting        INTEGER NOT NULL DEFAULT 0 CHECK (deleting IN (0, 1)),
     created_at      INTEGER NOT NULL CHECK (created_at >= 0)
 ) STRICT;
 CREATE INDEX configurations_namespace ON configurations (namespace_id, created_at, id);
@@ -70,9 +73,30 @@ CREATE TABLE secrets (
     driver_id    TEXT NOT NULL,
     backend_ref  TEXT NOT NULL CHECK (json_type(backend_ref) = 'object'),
     version      INTEGER NOT NULL CHECK (version >= 1),
+    deleting     INTEGER NOT NULL DEFAULT 0 CHECK (deleting IN (0, 1)),
     created_at   INTEGER NOT NULL CHECK (created_at >= 0),
     UNIQUE (namespace_id, name)
 ) STRICT;
+
+-- Small resources of a Namespace, whose content the engine alone interprets.
+CREATE TABLE owned (
+    id           TEXT NOT NULL PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 40),
+    kind         TEXT NOT NULL CHECK (kind IN ('service_account', 'preset')),
+    namespace_id TEXT NOT NULL REFERENCES namespaces (id),
+    name         TEXT NOT NULL CHECK (length(name) BETWEEN 1 AND 200),
+    body         TEXT NOT NULL CHECK (json_type(body) = 'object'),
+    version      INTEGER NOT NULL CHECK (version >= 1),
+    created_at   INTEGER NOT NULL CHECK (created_at >= 0),
+    UNIQUE (namespace_id, kind, name)
+) STRICT;
+
+-- Which Secrets a small resource names, for looking up from the Secret.
+CREATE TABLE owned_secrets (
+    owned_id  TEXT NOT NULL REFERENCES owned (id) ON DELETE CASCADE,
+    secret_id TEXT NOT NULL REFERENCES secrets (id),
+    PRIMARY KEY (owned_id, secret_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owned_secrets_secret ON owned_secrets (secret_id);
 
 -- Which Secrets a Configuration binds: the same as its secret_bindings, for looking up from the Secret.
 CREATE TABLE configuration_secrets (
@@ -334,3 +358,36 @@ CREATE TRIGGER audit_kept BEFORE DELETE ON audit
 BEGIN
     SELECT RAISE(ABORT, 'audit is append-only');
 END;
+CREATE INDEX audit_resource ON audit (resource_id, sequence);
+CREATE INDEX audit_actor ON audit (actor, sequence);
+
+-- The chain over the audit: each hash covers the record and the hash before it. Written behind the commits, in their order.
+CREATE TABLE audit_seals (
+    position INTEGER PRIMARY KEY CHECK (position >= 1),
+    sequence INTEGER NOT NULL UNIQUE REFERENCES audit (sequence),
+    hash     TEXT NOT NULL CHECK (length(hash) = 64 AND hash NOT GLOB '*[^0-9a-f]*')
+) STRICT;
+CREATE TRIGGER audit_seals_dense BEFORE INSERT ON audit_seals
+WHEN NEW.position <> 1 + coalesce((SELECT max(position) FROM audit_seals), 0)
+BEGIN
+    SELECT RAISE(ABORT, 'the chain of seals has no gaps');
+END;
+CREATE TRIGGER audit_seals_immutable BEFORE UPDATE ON audit_seals
+BEGIN
+    SELECT RAISE(ABORT, 'a seal never changes');
+END;
+CREATE TRIGGER audit_seals_kept BEFORE DELETE ON audit_seals
+BEGIN
+    SELECT RAISE(ABORT, 'a seal never changes');
+END;
+
+-- The first results of requests that named themselves, for a day.
+CREATE TABLE answers (
+    principal   TEXT NOT NULL,
+    key         TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
+    fingerprint TEXT NOT NULL CHECK (length(fingerprint) = 64),
+    answer      TEXT NOT NULL CHECK (json_valid(answer)),
+    created_at  INTEGER NOT NULL,
+    PRIMARY KEY (principal, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX answers_age ON answers (created_at);

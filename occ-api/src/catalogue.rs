@@ -1,0 +1,757 @@
+//! The operations of the API as data: what each takes and gives. Bodies are limited by it, and the OpenAPI document is made of it.
+
+use axum::http::Method;
+use occ_core::{
+    control::{
+        AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateConfiguration,
+        CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, CredentialStatus,
+        DiagnosticsView, LogsView, RevisionRead, RevisionView, SecretView, ServicePrincipalView, SetAccountCredential,
+        UpdateAgent, UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
+    },
+    driver::GatewayEndpoint,
+    iam::{AccessBinding, Role},
+    resource::{Agent, Backend, Configuration, Installation, Namespace, Preset},
+    status::Deployment,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::{
+    audit::AuditRecordView,
+    routes::{CreateSecret, IssuedKeyView, SavedAgentSchema, UpdateSecret, WriteWorkspaceFile},
+};
+
+const KIB: usize = 1024;
+
+/// What body an operation takes.
+pub(crate) struct Body {
+    /// At most so many bytes.
+    pub limit: usize,
+    /// Its schema.
+    pub schema: Make,
+}
+
+type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// What an operation gives.
+pub(crate) enum Gives {
+    /// One thing.
+    One(Make),
+    /// All of a list.
+    List(Make),
+    /// A page of a list.
+    Page(Make),
+    /// 204.
+    Nothing,
+    /// Server-sent events of this thing.
+    Events(Make),
+    /// The OpenAPI document.
+    Document,
+}
+
+/// A parameter of a query.
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// A pattern, or nothing for an integer from 1 to 1000.
+    pub pattern: Option<&'static str>,
+}
+
+/// One operation.
+pub(crate) struct Operation {
+    pub id: &'static str,
+    pub method: &'static str,
+    pub path: &'static str,
+    pub about: &'static str,
+    pub body: Option<Body>,
+    pub status: u16,
+    pub gives: Gives,
+    pub query: &'static [Parameter],
+    /// `Idempotency-Key` is taken.
+    pub once: bool,
+    /// `If-Match` is taken, or an `ETag` given.
+    pub tagged: bool,
+    /// No key is needed.
+    pub open: bool,
+}
+
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+const LIMIT: Parameter = Parameter {
+    name: "limit",
+    about: "At most so many items; 200 when not said.",
+    pattern: None,
+};
+const CURSOR: Parameter = Parameter {
+    name: "cursor",
+    about: "Where the page begins: `meta.nextCursor` of the page before.",
+    pattern: Some(r"^-?[0-9]{1,19}\.[A-Za-z0-9_-]{1,64}$"),
+};
+const PAGED: &[Parameter] = &[LIMIT, CURSOR];
+const WAIT: &[Parameter] = &[Parameter {
+    name: "wait",
+    about: "Answer once the deployment is over, or after so many seconds: `30s`, at most `60s`.",
+    pattern: Some("^([1-9]|[1-5][0-9]|60)s$"),
+}];
+const LOGS: &[Parameter] = &[
+    Parameter {
+        name: "lines",
+        about: "The last so many lines; 200 when not said.",
+        pattern: None,
+    },
+    Parameter {
+        name: "component",
+        about: "The component; the gateway when not said.",
+        pattern: Some("^[A-Za-z0-9._~:@-]{1,64}$"),
+    },
+];
+const AUDIT: &[Parameter] = &[
+    LIMIT,
+    Parameter {
+        name: "before",
+        about: "Only what was recorded before the record with this sequence.",
+        pattern: Some("^[0-9]{1,18}$"),
+    },
+    Parameter {
+        name: "namespace",
+        about: "Only what concerns this Namespace.",
+        pattern: Some("^ns_[0-9a-f-]{36}$"),
+    },
+    Parameter {
+        name: "actor",
+        about: "Only what this principal did.",
+        pattern: Some("^[A-Za-z0-9._~:@-]{1,200}$"),
+    },
+    Parameter {
+        name: "action",
+        about: "Only this action, such as `openclaw.agents.deploy`.",
+        pattern: Some("^[a-z_.]{1,100}$"),
+    },
+    Parameter {
+        name: "resource",
+        about: "Only what concerns the resource with this id.",
+        pattern: Some("^[A-Za-z0-9._~:@-]{1,200}$"),
+    },
+    Parameter {
+        name: "outcome",
+        about: "Only what ended so: `success`, `failure` or `denied`.",
+        pattern: Some("^(success|failure|denied)$"),
+    },
+];
+
+const fn op(
+    id: &'static str,
+    method: &'static str,
+    path: &'static str,
+    gives: Gives,
+    about: &'static str,
+) -> Operation {
+    Operation {
+        id,
+        method,
+        path,
+        about,
+        body: None,
+        status: 200,
+        gives,
+        query: &[],
+        once: false,
+        tagged: false,
+        open: false,
+    }
+}
+
+impl Operation {
+    const fn taking(self, limit: usize, schema: Make) -> Self {
+        Self {
+            body: Some(Body { limit, schema }),
+            ..self
+        }
+    }
+    const fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+    const fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+    const fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+    const fn tagged(self) -> Self {
+        Self { tagged: true, ..self }
+    }
+    const fn open(self) -> Self {
+        Self { open: true, ..self }
+    }
+}
+
+macro_rules! below {
+    ($rest:literal) => {
+        concat!("/namespaces/{namespace}", $rest)
+    };
+}
+macro_rules! agent {
+    ($rest:literal) => {
+        concat!("/namespaces/{namespace}/agents/{agent}", $rest)
+    };
+}
+
+use Gives::{Document, Events, List, Nothing, One, Page};
+
+/// Every operation (spec/engine 2.1). Bodies without a limit of their own take 64 KiB.
+pub(crate) static OPERATIONS: &[Operation] = &[
+    op(
+        "getHealth",
+        "GET",
+        "/healthz",
+        One(of::<Live>),
+        "Whether the process lives.",
+    )
+    .open(),
+    op(
+        "getReadiness",
+        "GET",
+        "/readyz",
+        One(of::<Ready>),
+        "Whether the store answers.",
+    )
+    .open(),
+    op("getOpenApi", "GET", "/openapi.json", Document, "This document.").open(),
+    op(
+        "getInstallation",
+        "GET",
+        "/installation",
+        One(of::<Installation>),
+        "The Installation.",
+    ),
+    op(
+        "listAuditRecords",
+        "GET",
+        "/installation/audit",
+        List(of::<AuditRecordView>),
+        "Recorded events, the newest first.",
+    )
+    .query(AUDIT),
+    op(
+        "verifyAudit",
+        "POST",
+        "/installation/audit/verification",
+        One(of::<AuditVerification>),
+        "Follows the audit's chain of seals from its beginning.",
+    ),
+    op(
+        "listBackends",
+        "GET",
+        "/backends",
+        List(of::<Backend>),
+        "The configured Backends.",
+    ),
+    op(
+        "createServiceKey",
+        "POST",
+        "/service-keys",
+        One(of::<IssuedKeyView>),
+        "Makes a service key, which is shown this once.",
+    )
+    .taking(64 * KIB, of::<CreateServiceKey>)
+    .status(201),
+    op(
+        "revokeServiceKey",
+        "DELETE",
+        "/service-keys/{key}",
+        Nothing,
+        "Ends a service key.",
+    )
+    .status(204),
+    op(
+        "listNamespaces",
+        "GET",
+        "/namespaces",
+        Page(of::<Namespace>),
+        "The Namespaces that the caller may read.",
+    )
+    .query(PAGED),
+    op(
+        "createNamespace",
+        "POST",
+        "/namespaces",
+        One(of::<Namespace>),
+        "Creates a Namespace and queues its provisioning.",
+    )
+    .taking(64 * KIB, of::<CreateNamespace>)
+    .status(201)
+    .once(),
+    op("getNamespace", "GET", below!(""), One(of::<Namespace>), "A Namespace."),
+    op(
+        "deleteNamespace",
+        "DELETE",
+        below!(""),
+        One(of::<Namespace>),
+        "Deletes an empty Namespace.",
+    )
+    .status(202),
+    op(
+        "listConfigurations",
+        "GET",
+        below!("/configurations"),
+        Page(of::<ConfigurationSummary>),
+        "The Configurations that the caller may read, without their documents.",
+    )
+    .query(PAGED),
+    op(
+        "createConfiguration",
+        "POST",
+        below!("/configurations"),
+        One(of::<Configuration>),
+        "Creates a Configuration.",
+    )
+    .taking(448 * KIB, of::<CreateConfiguration>)
+    .status(201)
+    .once(),
+    op(
+        "getConfiguration",
+        "GET",
+        below!("/configurations/{configuration}"),
+        One(of::<Configuration>),
+        "A Configuration with its document.",
+    )
+    .tagged(),
+    op(
+        "updateConfiguration",
+        "PATCH",
+        below!("/configurations/{configuration}"),
+        One(of::<Configuration>),
+        "Makes a Configuration's next generation.",
+    )
+    .taking(448 * KIB, of::<UpdateConfiguration>)
+    .tagged(),
+    op(
+        "deleteConfiguration",
+        "DELETE",
+        below!("/configurations/{configuration}"),
+        Nothing,
+        "Deletes a Configuration that no Agent refers to.",
+    )
+    .status(204),
+    op(
+        "listSecrets",
+        "GET",
+        below!("/secrets"),
+        Page(of::<SecretView>),
+        "The Secrets that the caller may read; never their values.",
+    )
+    .query(PAGED),
+    op(
+        "createSecret",
+        "POST",
+        below!("/secrets"),
+        One(of::<SecretView>),
+        "Stores a Secret.",
+    )
+    .taking(400 * KIB, of::<CreateSecret>)
+    .status(201)
+    .once(),
+    op(
+        "getSecret",
+        "GET",
+        below!("/secrets/{secret}"),
+        One(of::<SecretView>),
+        "A Secret and who refers to it; never its value.",
+    ),
+    op(
+        "updateSecret",
+        "PATCH",
+        below!("/secrets/{secret}"),
+        One(of::<SecretView>),
+        "Replaces a Secret's value.",
+    )
+    .taking(400 * KIB, of::<UpdateSecret>),
+    op(
+        "deleteSecret",
+        "DELETE",
+        below!("/secrets/{secret}"),
+        Nothing,
+        "Deletes a Secret that nobody refers to.",
+    )
+    .status(204),
+    op(
+        "listServiceAccounts",
+        "GET",
+        below!("/service-accounts"),
+        Page(of::<AccountView>),
+        "The service accounts that the caller may read.",
+    )
+    .query(PAGED),
+    op(
+        "createServiceAccount",
+        "POST",
+        below!("/service-accounts"),
+        One(of::<AccountView>),
+        "Creates a service account.",
+    )
+    .taking(64 * KIB, of::<CreateServiceAccount>)
+    .status(201)
+    .once(),
+    op(
+        "getServiceAccount",
+        "GET",
+        below!("/service-accounts/{account}"),
+        One(of::<AccountView>),
+        "A service account.",
+    ),
+    op(
+        "deleteServiceAccount",
+        "DELETE",
+        below!("/service-accounts/{account}"),
+        Nothing,
+        "Deletes a service account that no Agent refers to.",
+    )
+    .status(204),
+    op(
+        "setServiceAccountCredential",
+        "PATCH",
+        below!("/service-accounts/{account}/credential"),
+        One(of::<AccountView>),
+        "Replaces a service account's imported credential.",
+    )
+    .taking(64 * KIB, of::<SetAccountCredential>),
+    op(
+        "issueServiceAccountCredential",
+        "POST",
+        below!("/service-accounts/{account}/credentials"),
+        One(of::<AccountView>),
+        "Has a driver issue a token.",
+    )
+    .taking(64 * KIB, of::<NoFields>)
+    .status(201),
+    op(
+        "listCredentialSources",
+        "GET",
+        below!("/credential-sources"),
+        List(of::<NoFields>),
+        "The credential sources; none without a Credential Gateway.",
+    ),
+    op(
+        "registerCredentialSource",
+        "POST",
+        below!("/credential-sources"),
+        One(of::<NoFields>),
+        "Registers a credential source; refused without a Credential Gateway.",
+    )
+    .taking(64 * KIB, of::<AnyObject>)
+    .status(201),
+    op(
+        "getCredentialSource",
+        "GET",
+        below!("/credential-sources/{source}"),
+        One(of::<NoFields>),
+        "A credential source.",
+    ),
+    op(
+        "updateCredentialSource",
+        "PATCH",
+        below!("/credential-sources/{source}"),
+        One(of::<NoFields>),
+        "Changes a credential source.",
+    )
+    .taking(64 * KIB, of::<AnyObject>),
+    op(
+        "deleteCredentialSource",
+        "DELETE",
+        below!("/credential-sources/{source}"),
+        Nothing,
+        "Removes a credential source.",
+    )
+    .status(204),
+    op(
+        "listPresets",
+        "GET",
+        below!("/presets"),
+        Page(of::<Preset>),
+        "The Presets that the caller may read.",
+    )
+    .query(PAGED),
+    op(
+        "createPreset",
+        "POST",
+        below!("/presets"),
+        One(of::<Preset>),
+        "Creates a Preset.",
+    )
+    .taking(64 * KIB, of::<CreatePreset>)
+    .status(201)
+    .once(),
+    op(
+        "getPreset",
+        "GET",
+        below!("/presets/{preset}"),
+        One(of::<Preset>),
+        "A Preset.",
+    ),
+    op(
+        "updatePreset",
+        "PATCH",
+        below!("/presets/{preset}"),
+        One(of::<Preset>),
+        "Changes a Preset.",
+    )
+    .taking(64 * KIB, of::<UpdatePreset>),
+    op(
+        "deletePreset",
+        "DELETE",
+        below!("/presets/{preset}"),
+        Nothing,
+        "Deletes a Preset.",
+    )
+    .status(204),
+    op(
+        "listAgents",
+        "GET",
+        below!("/agents"),
+        Page(of::<SavedAgentSchema>),
+        "The Agents that the caller may read.",
+    )
+    .query(PAGED),
+    op(
+        "createAgent",
+        "POST",
+        below!("/agents"),
+        One(of::<Agent>),
+        "Creates an Agent; starts nothing.",
+    )
+    .taking(448 * KIB, of::<CreateAgent>)
+    .status(201)
+    .once(),
+    op("getAgent", "GET", agent!(""), One(of::<SavedAgentSchema>), "An Agent.").tagged(),
+    op(
+        "updateAgent",
+        "PATCH",
+        agent!(""),
+        One(of::<Agent>),
+        "Changes an Agent's draft; queues nothing.",
+    )
+    .taking(64 * KIB, of::<UpdateAgent>)
+    .tagged(),
+    op(
+        "deleteAgent",
+        "DELETE",
+        agent!(""),
+        One(of::<Agent>),
+        "Deletes an Agent, or repeats a failed deletion.",
+    )
+    .status(202),
+    op(
+        "deployAgent",
+        "POST",
+        agent!("/deploy"),
+        One(of::<RevisionView>),
+        "Saves the draft as the next version and queues its deployment.",
+    )
+    .status(202)
+    .once(),
+    op(
+        "stopAgent",
+        "POST",
+        agent!("/stop"),
+        One(of::<Agent>),
+        "Sets the desired state to stopped and queues the stop.",
+    )
+    .status(202),
+    op(
+        "getAgentGateway",
+        "GET",
+        agent!("/gateway"),
+        One(of::<GatewayEndpoint>),
+        "Where the selected version's gateway is.",
+    ),
+    op(
+        "readWorkspaceFile",
+        "GET",
+        agent!("/workspace/files/{name}"),
+        One(of::<WorkspaceFileView>),
+        "A file of the live workspace.",
+    ),
+    op(
+        "writeWorkspaceFile",
+        "PUT",
+        agent!("/workspace/files/{name}"),
+        One(of::<WrittenFile>),
+        "Creates or replaces a file of the live workspace.",
+    )
+    // 16 KiB, each byte perhaps a six-byte escape (seed).
+    .taking(97 * KIB, of::<WriteWorkspaceFile>),
+    op(
+        "getRuntimeCredentials",
+        "GET",
+        agent!("/runtime-credentials"),
+        One(of::<CredentialStatus>),
+        "Whether the Agent's transport credentials exist.",
+    ),
+    op(
+        "provisionRuntimeCredentials",
+        "POST",
+        agent!("/runtime-credentials"),
+        One(of::<CredentialStatus>),
+        "Creates the Agent's transport credentials before its first version.",
+    ),
+    op(
+        "listAgentRevisions",
+        "GET",
+        agent!("/revisions"),
+        Page(of::<RevisionRead>),
+        "The versions of an Agent that the caller may read, oldest first.",
+    )
+    .query(PAGED),
+    op(
+        "getAgentRevision",
+        "GET",
+        agent!("/revisions/{revision}"),
+        One(of::<RevisionRead>),
+        "A version.",
+    ),
+    op(
+        "redeployAgentRevision",
+        "POST",
+        agent!("/revisions/{revision}/redeploy"),
+        One(of::<RevisionView>),
+        "Saves what an earlier version saved as the next version, admitted anew, and queues its deployment.",
+    )
+    .status(202)
+    .once(),
+    op(
+        "getAgentDeployment",
+        "GET",
+        agent!("/deployments/{revision}"),
+        One(of::<Deployment>),
+        "What became of a deployment.",
+    )
+    .query(WAIT),
+    op(
+        "watchAgentDeployment",
+        "GET",
+        agent!("/deployments/{revision}/events"),
+        Events(of::<Deployment>),
+        "A deployment, each time it changes, until it is over.",
+    ),
+    op(
+        "diagnoseAgentDeployment",
+        "POST",
+        agent!("/deployments/{revision}/diagnostics"),
+        One(of::<DiagnosticsView>),
+        "Fresh checks of a version.",
+    ),
+    op(
+        "getRuntimeLogs",
+        "GET",
+        agent!("/deployments/{revision}/runtime/logs"),
+        One(of::<LogsView>),
+        "A version's recent log lines, redacted.",
+    )
+    .query(LOGS),
+    op(
+        "listRoles",
+        "GET",
+        below!("/iam/roles"),
+        List(of::<Role>),
+        "The Roles of a Namespace.",
+    ),
+    op(
+        "createRole",
+        "POST",
+        below!("/iam/roles"),
+        One(of::<Role>),
+        "Creates a Role of a Namespace.",
+    )
+    .taking(64 * KIB, of::<CreateRole>)
+    .status(201),
+    op(
+        "getRole",
+        "GET",
+        below!("/iam/roles/{role}"),
+        One(of::<Role>),
+        "A Role.",
+    ),
+    op(
+        "deleteRole",
+        "DELETE",
+        below!("/iam/roles/{role}"),
+        Nothing,
+        "Deletes a Role that no access binding names.",
+    )
+    .status(204),
+    op(
+        "listAccessBindings",
+        "GET",
+        below!("/iam/access-bindings"),
+        List(of::<AccessBinding>),
+        "The access bindings of a Namespace.",
+    ),
+    op(
+        "createAccessBinding",
+        "POST",
+        below!("/iam/access-bindings"),
+        One(of::<AccessBinding>),
+        "Grants a Role of a Namespace.",
+    )
+    .taking(64 * KIB, of::<CreateAccessBinding>)
+    .status(201),
+    op(
+        "getAccessBinding",
+        "GET",
+        below!("/iam/access-bindings/{binding}"),
+        One(of::<AccessBinding>),
+        "An access binding.",
+    ),
+    op(
+        "deleteAccessBinding",
+        "DELETE",
+        below!("/iam/access-bindings/{binding}"),
+        Nothing,
+        "Deletes an access binding.",
+    )
+    .status(204),
+    op(
+        "listServicePrincipals",
+        "GET",
+        below!("/iam/service-principals"),
+        List(of::<ServicePrincipalView>),
+        "The service principals that a Namespace's policy can name.",
+    ),
+];
+
+/// Liveness.
+#[derive(JsonSchema)]
+#[allow(dead_code)] // Its schema is what is used.
+struct Live {
+    live: bool,
+}
+
+/// Readiness.
+#[derive(JsonSchema)]
+#[allow(dead_code)] // Its schema is what is used.
+struct Ready {
+    ready: bool,
+}
+
+/// An object without fields.
+#[derive(serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFields {}
+
+/// Any object: what it must hold is decided by a driver that is not selected.
+#[derive(serde::Deserialize, JsonSchema)]
+pub(crate) struct AnyObject {}
+
+/// The operation of a route.
+pub(crate) fn find(method: &Method, template: &str) -> Option<&'static Operation> {
+    // A HEAD is the GET without its body.
+    let method = if *method == Method::HEAD {
+        "GET"
+    } else {
+        method.as_str()
+    };
+    OPERATIONS
+        .iter()
+        .find(|operation| operation.method == method && operation.path == template)
+}

@@ -1,0 +1,243 @@
+//! Service accounts: references to a provider's credentials that several Agents share (spec/engine 1.7).
+
+use super::{
+    AccountView, Answer, Caller, ControlPlane, CreateServiceAccount, Page, PageQuery, SetAccountCredential,
+    commit::Tries,
+    configurations::{bound, refuse_referenced},
+    namespaces::ACCEPTING,
+    operation::{Operation, Scope},
+    page::Cursor,
+};
+use crate::{
+    admission::{DetailCode, Refusal, draft, source},
+    driver::{Action, ResourceKind, ResourceRef},
+    iam::ExactResource,
+    id::{NamespaceId, ServiceAccountId},
+    reason::ApiCode,
+    resource::{AccountCredential, AccountCredentialKind, OwnedKind, Secret, ServiceAccount},
+    store::{Change, Expect, OwnedRow, Write},
+};
+
+const KIND: OwnedKind = OwnedKind::ServiceAccount;
+
+impl ControlPlane {
+    /// Creates a service account, with an imported credential or without one.
+    pub async fn create_service_account(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        input: CreateServiceAccount,
+    ) -> Answer<AccountView> {
+        let op = self.operation(caller, "openclaw.service_accounts.create", Scope::Namespace(namespace));
+        op.answer(async {
+            let collection = ResourceRef::collection(ResourceKind::ServiceAccount, namespace);
+            let allowed = op.require(Action::Create, collection).await?;
+            let id = ServiceAccountId::random();
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                if let Some(first) = op.first_answer().await? {
+                    return Ok(first);
+                }
+                draft::accepts(&self.live_namespace(namespace).await?)?;
+                let (credential, secrets) = match &input.credential {
+                    Some(named) => {
+                        let (credential, secret) = self.imported(&op, namespace, named, "/credential").await?;
+                        (Some(credential), vec![secret])
+                    }
+                    None => (None, Vec::new()),
+                };
+                let account = ServiceAccount {
+                    id,
+                    namespace_id: namespace,
+                    name: input.name.clone(),
+                    credential,
+                    version: 1,
+                    created_at: self.store.now().await?,
+                };
+                let view = AccountView::from(&account);
+                let change = bound(Change::new(), &secrets)
+                    .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
+                    .write(Write::Owned(OwnedRow::from(&account)))
+                    .audit(op.event(ResourceRef::service_account(namespace, id), &allowed));
+                if tries.commit(op.answering(change, &view)?).await? {
+                    return Ok(view);
+                }
+            }
+        })
+        .await
+    }
+
+    /// A service account, without its Secret.
+    pub async fn service_account(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: ServiceAccountId,
+    ) -> Answer<AccountView> {
+        let op = self.operation(caller, "openclaw.service_accounts.read", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::service_account(namespace, id))
+                .await?;
+            Ok((&self.account(namespace, id).await?).into())
+        })
+        .await
+    }
+
+    /// The service accounts that the caller may read, by creation. Needs `namespace:read`.
+    pub async fn service_accounts(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        query: &PageQuery,
+    ) -> Answer<Page<AccountView>> {
+        let op = self.operation(caller, "openclaw.service_accounts.list", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
+            self.live_namespace(namespace).await?;
+            let rows = self.store.all_owned(namespace, KIND).await?;
+            let accounts = rows
+                .into_iter()
+                .map(ServiceAccount::try_from)
+                .collect::<Result<_, _>>()?;
+            let place = |account: &ServiceAccount| Cursor {
+                order: account.created_at.as_millis(),
+                id: account.id.to_string(),
+            };
+            let page = op
+                .page(accounts, query, place, |account| {
+                    ResourceRef::service_account(namespace, account.id)
+                })
+                .await?;
+            Ok(page.map(|account| (&account).into()))
+        })
+        .await
+    }
+
+    /// Replaces the imported credential of a service account.
+    pub async fn set_account_credential(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: ServiceAccountId,
+        input: SetAccountCredential,
+    ) -> Answer<AccountView> {
+        let op = self.operation(caller, "openclaw.service_accounts.update", Scope::Namespace(namespace));
+        op.answer(async {
+            let resource = ResourceRef::service_account(namespace, id);
+            let allowed = op.require(Action::Update, resource.clone()).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let mut account = self.account(namespace, id).await?;
+                let (credential, secret) = self.imported(&op, namespace, &input, "").await?;
+                let before = account.version;
+                account.credential = Some(credential);
+                account.version += 1;
+                let change = bound(Change::new(), &[secret])
+                    .expect(Expect::Owned(id.to_string(), before))
+                    .write(Write::UpdateOwned(OwnedRow::from(&account)))
+                    .audit(op.event(resource.clone(), &allowed));
+                if tries.commit(change).await? {
+                    return Ok((&account).into());
+                }
+            }
+        })
+        .await
+    }
+
+    /// Has the provider issue a token for a service account. No Installation of this version selects a driver that can.
+    pub async fn issue_account_credential(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: ServiceAccountId,
+    ) -> Answer<AccountView> {
+        let op = self.operation(
+            caller,
+            "openclaw.service_accounts.credentials.create",
+            Scope::Namespace(namespace),
+        );
+        op.answer(async {
+            op.require(Action::Update, ResourceRef::service_account(namespace, id))
+                .await?;
+            if self.account(namespace, id).await?.credential.is_some() {
+                return Err(Refusal::conflict("The service account has a credential already."));
+            }
+            Err(Refusal::new(ApiCode::ServiceAccountDriverNotConfigured))
+        })
+        .await
+    }
+
+    /// Deletes a service account that no Agent refers to.
+    pub async fn delete_service_account(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        id: ServiceAccountId,
+    ) -> Answer<()> {
+        let op = self.operation(caller, "openclaw.service_accounts.delete", Scope::Namespace(namespace));
+        op.answer(async {
+            let resource = ResourceRef::service_account(namespace, id);
+            let allowed = op.require(Action::Delete, resource.clone()).await?;
+            let mut tries = Tries::new(&*self.store);
+            loop {
+                let account = self.account(namespace, id).await?;
+                let agents = self.store.agents(namespace).await?.into_iter();
+                let consumers = agents
+                    .filter(|row| source::account_of(row.agent.harness_auth.as_ref()) == Some(id))
+                    .map(|row| ResourceRef::agent(namespace, row.agent.id))
+                    .collect();
+                refuse_referenced(&op, "The service account is still referenced by ", consumers).await?;
+                let exact = ExactResource {
+                    kind: ResourceKind::ServiceAccount,
+                    id: id.to_string(),
+                };
+                let change = Change::new()
+                    .expect(Expect::Owned(id.to_string(), account.version))
+                    .expect(Expect::OwnedUnreferenced(id.to_string()))
+                    .write(Write::DeleteOwned(KIND, id.to_string()));
+                let event = op.event(resource.clone(), &allowed);
+                let change = self
+                    .with_exact_bindings_removed(change, namespace, &exact, event)
+                    .await?;
+                if tries.commit(change).await? {
+                    return Ok(());
+                }
+            }
+        })
+        .await
+    }
+
+    /// A service account; 404 when there is none.
+    pub(super) async fn account(&self, namespace: NamespaceId, id: ServiceAccountId) -> Answer<ServiceAccount> {
+        let row = self.store.owned(namespace, KIND, &id.to_string()).await?;
+        Ok(row.ok_or_else(Refusal::not_found)?.try_into()?)
+    }
+
+    /// The credential that a request names: its kind can be imported, and the caller may operate its Secret.
+    async fn imported(
+        &self,
+        op: &Operation<'_>,
+        namespace: NamespaceId,
+        named: &SetAccountCredential,
+        at: &str,
+    ) -> Answer<(AccountCredential, Secret)> {
+        if named.kind == AccountCredentialKind::AccessToken {
+            let refusal = Refusal::invalid("An access token is issued by a driver and cannot be imported.");
+            return Err(refusal.at(&format!("{at}/kind"), DetailCode::InvalidValue));
+        }
+        if named.source.namespace_id != namespace {
+            let refusal = Refusal::invalid("The Secret must belong to the service account's Namespace.");
+            return Err(refusal.at(&format!("{at}/source/namespaceId"), DetailCode::InvalidValue));
+        }
+        let id = named.source.id;
+        op.require(Action::Operate, ResourceRef::secret(namespace, id)).await?;
+        let secrets = self.named_secrets(namespace, vec![id]).await?;
+        let driver = &self.drivers.secret.identity().id;
+        let secret = source::owned(&secrets, id, driver, source::ACCOUNT_OF_OTHER_DRIVER)?;
+        let credential = AccountCredential {
+            kind: named.kind,
+            secret_id: id,
+        };
+        Ok((credential, secret.clone()))
+    }
+}

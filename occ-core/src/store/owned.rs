@@ -1,0 +1,109 @@
+//! How small resources are kept: one row each, their content as JSON.
+
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use crate::{
+    id::{NamespaceId, SecretId},
+    resource::{AccountCredential, Document, LaunchSettings, Name, OwnedKind, Preset, ServiceAccount},
+    time::Timestamp,
+};
+
+/// The row of a small resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedRow {
+    /// What kind it is.
+    pub kind: OwnedKind,
+    /// Its id.
+    pub id: String,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// Its name, unique among those of its kind in the Namespace.
+    pub name: Name,
+    /// Its content.
+    pub body: Document,
+    /// The Secrets that its content names, for looking up from the Secret.
+    pub secrets: Vec<SecretId>,
+    /// Grows with each write.
+    pub version: u64,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AccountBody {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    credential: Option<AccountCredential>,
+}
+
+fn body(content: &impl Serialize) -> Document {
+    match serde_json::to_value(content) {
+        Ok(serde_json::Value::Object(body)) => body,
+        _ => Document::new(),
+    }
+}
+
+impl From<&ServiceAccount> for OwnedRow {
+    fn from(account: &ServiceAccount) -> Self {
+        let credential = account.credential.clone();
+        Self {
+            kind: OwnedKind::ServiceAccount,
+            id: account.id.to_string(),
+            namespace_id: account.namespace_id,
+            name: account.name.clone(),
+            secrets: credential.iter().map(|credential| credential.secret_id).collect(),
+            body: body(&AccountBody { credential }),
+            version: account.version,
+            created_at: account.created_at,
+        }
+    }
+}
+
+impl TryFrom<OwnedRow> for ServiceAccount {
+    type Error = StoreError;
+    fn try_from(row: OwnedRow) -> Result<Self, StoreError> {
+        let corrupt = StoreError::Corrupt("ServiceAccount");
+        let body: AccountBody = serde_json::from_value(row.body.into()).map_err(|_| corrupt)?;
+        Ok(Self {
+            id: row.id.parse().map_err(|_| corrupt)?,
+            namespace_id: row.namespace_id,
+            name: row.name,
+            credential: body.credential,
+            version: row.version,
+            created_at: row.created_at,
+        })
+    }
+}
+
+impl OwnedRow {
+    /// A Preset's row.
+    pub fn preset(preset: &Preset, version: u64) -> Self {
+        Self {
+            kind: OwnedKind::Preset,
+            id: preset.id.to_string(),
+            namespace_id: preset.namespace_id,
+            name: preset.name.clone(),
+            body: body(&preset.settings),
+            // A Preset is copied, not consulted: what it names may go, and whoever uses it then is told.
+            secrets: Vec::new(),
+            version,
+            created_at: preset.created_at,
+        }
+    }
+}
+
+impl TryFrom<OwnedRow> for Preset {
+    type Error = StoreError;
+    fn try_from(row: OwnedRow) -> Result<Self, StoreError> {
+        let corrupt = StoreError::Corrupt("Preset");
+        let settings: LaunchSettings = serde_json::from_value(row.body.into()).map_err(|_| corrupt)?;
+        Ok(Self {
+            id: row.id.parse().map_err(|_| corrupt)?,
+            namespace_id: row.namespace_id,
+            name: row.name,
+            settings,
+            created_at: row.created_at,
+        })
+    }
+}
