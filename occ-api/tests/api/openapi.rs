@@ -24,6 +24,18 @@ fn the_checked_in_document_is_the_codes() {
     );
 }
 
+/// Every `$ref` of the document.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
 #[test]
 fn every_reference_leads_somewhere_and_every_operation_has_a_name_of_its_own() {
     let document = occ_api::openapi();
@@ -37,16 +49,6 @@ fn every_reference_leads_somewhere_and_every_operation_has_a_name_of_its_own() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), all);
-    fn references(value: &Value, found: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
-                fields.values().for_each(|value| references(value, found));
-            }
-            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
-            _ => {}
-        }
-    }
     let mut found = Vec::new();
     references(&document, &mut found);
     assert!(!found.is_empty());

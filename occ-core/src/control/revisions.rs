@@ -87,10 +87,8 @@ impl ControlPlane {
     }
 
     async fn agent_exists(&self, namespace: NamespaceId, agent: AgentId) -> Answer<()> {
-        match self.store.saved_agents(namespace, Some(agent)).await?.is_empty() {
-            false => Ok(()),
-            true => Err(Refusal::not_found()),
-        }
+        let found = self.store.saved_agents(namespace, Some(agent)).await?;
+        found.first().map(|_| ()).ok_or_else(Refusal::not_found)
     }
 
     /// The versions of an Agent that the caller may read, oldest first. Needs `read` of the Agent.

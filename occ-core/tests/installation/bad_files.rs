@@ -140,6 +140,7 @@ fn numbers_that_are_not_safe() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // A line a mistake.
 fn values_of_the_wrong_shape() {
     assert_said!(&[
         (
