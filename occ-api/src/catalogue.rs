@@ -6,7 +6,7 @@ use occ_core::{
         AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateConfiguration,
         CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, CredentialStatus,
         DiagnosticsView, LogsView, RevisionRead, RevisionView, SecretView, ServicePrincipalView, SetAccountCredential,
-        UpdateAgent, UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
+        StopView, UpdateAgent, UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
     },
     driver::GatewayEndpoint,
     iam::{AccessBinding, Role},
@@ -555,9 +555,16 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "POST",
         agent!("/stop"),
         One(of::<Agent>),
-        "Sets the desired state to stopped and queues the stop.",
+        "Sets the desired state to stopped and queues the stop; `Location` says where it can be followed.",
     )
     .status(202),
+    op(
+        "getAgentStop",
+        "GET",
+        agent!("/stops/{operation}"),
+        One(of::<StopView>),
+        "How far a requested stop is. Once it succeeded, nothing of the Agent runs.",
+    ),
     op(
         "getAgentGateway",
         "GET",

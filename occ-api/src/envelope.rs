@@ -203,9 +203,11 @@ fn write(response: Response, id: RequestId) -> Response {
     let mut written = Response::new(body.unwrap_or_else(Body::empty));
     *written.status_mut() = status;
     let headers = written.headers_mut();
-    // 405 must say what is allowed; the router knows.
-    if let Some(allow) = parts.headers.remove(header::ALLOW) {
-        headers.insert(header::ALLOW, allow);
+    // 405 must say what is allowed, which the router knows; 202 may say where to look on.
+    for name in [header::ALLOW, header::LOCATION] {
+        if let Some(value) = parts.headers.remove(&name) {
+            headers.insert(name, value);
+        }
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -140,6 +140,7 @@ fn path_schema(name: &str) -> Value {
         "agent" => "agt_",
         "revision" => "rev_",
         "key" => "key_",
+        "operation" => "",
         "name" => return json!({ "type": "string", "enum": ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md"] }),
         _ => return json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,200}$" }),
     };

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use occ_core::{reason::ApiCode, secret_value::SecretValue};
-use reqwest::{Method, StatusCode, Url, header::HeaderValue};
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{self, HeaderValue},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::exit::{Done, Exit, Failure};
 
-/// How long one request may take.
+/// How long one request may take: a little longer than the API's own limit.
 const TIMEOUT: Duration = Duration::from_secs(130);
+/// The same for a read, which the API answers from its database.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A client of one control plane.
 #[derive(Clone)]
@@ -24,6 +29,8 @@ pub(crate) struct Client {
 struct Answered {
     data: Value,
     next: Option<String>,
+    /// Where the work of an accepted request can be followed.
+    location: Option<String>,
 }
 
 /// What the API refused, with its own words.
@@ -95,7 +102,7 @@ impl Client {
 
     /// A `GET`. Of a list, every page.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        let Answered { mut data, mut next } = self.send(Method::GET, path, None::<&()>).await?;
+        let Answered { mut data, mut next, .. } = self.send(Method::GET, path, None::<&()>).await?;
         while let Some(cursor) = next {
             let separator = if path.contains('?') { '&' } else { '?' };
             let page = format!("{path}{separator}cursor={cursor}");
@@ -117,6 +124,13 @@ impl Client {
     /// A `POST` of a route that takes no body.
     pub(crate) async fn act<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
         self.call(Method::POST, path, None::<&()>).await
+    }
+
+    /// The same of a route that says where its work can be followed.
+    pub(crate) async fn begin<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Option<String>), CallError> {
+        let answered = self.send(Method::POST, path, None::<&()>).await?;
+        let data = serde_json::from_value(answered.data).map_err(|_| CallError::Failed(self.foreign()))?;
+        Ok((data, answered.location))
     }
 
     pub(crate) async fn patch<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, CallError> {
@@ -150,7 +164,11 @@ impl Client {
             .base
             .join(path)
             .map_err(|_| CallError::Failed(Failure::usage("an id or a name cannot stand in a path")))?;
+        let reads = method == Method::GET;
         let mut request = self.http.request(method, url).header("x-api-key", self.key.clone());
+        if reads {
+            request = request.timeout(READ_TIMEOUT);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -159,6 +177,8 @@ impl Client {
             .await
             .map_err(|error| CallError::Failed(self.unreachable(&error)))?;
         let status = response.status();
+        let location = response.headers().get(header::LOCATION);
+        let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let bytes = response
             .bytes()
             .await
@@ -168,6 +188,7 @@ impl Client {
             return Ok(Answered {
                 data: Value::Null,
                 next: None,
+                location,
             });
         }
         let mut envelope: Value = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
@@ -175,6 +196,7 @@ impl Client {
             return Ok(Answered {
                 data: envelope["data"].take(),
                 next: envelope["meta"]["nextCursor"].as_str().map(str::to_owned),
+                location,
             });
         }
         let error = &envelope["error"];

@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use serde_json::json;
 
-use crate::output::Format;
+use crate::{output::Format, wait::say};
 
 /// The exit codes. `occ --help` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl Failure {
     /// Says why, on standard error, and gives the process's code.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
         match format {
-            Format::Text => eprintln!("occ: {}", self.message),
-            Format::Json => eprintln!("{}", self.json()),
+            Format::Text => say(&format!("occ: {}", self.message)),
+            Format::Json => say(&self.json().to_string()),
         }
         ExitCode::from(self.exit as u8)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, IsTerminal as _, Read},
+    io::{self, IsTerminal as _, Read, Write as _},
     path::Path,
 };
 
@@ -24,6 +24,12 @@ const DOCUMENT_MAX_BYTES: u64 = 1024 * 1024;
 /// to refuse.
 pub(crate) fn document(path: &Path) -> Done<Box<RawValue>> {
     let text = text(path)?;
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!(
+            "{} is empty: expected a document, as JSON or YAML",
+            path.display()
+        )));
+    }
     if serde_json::from_str::<Document>(&text).is_ok() {
         return RawValue::from_string(text).map_err(Failure::usage);
     }
@@ -69,7 +75,7 @@ pub(crate) fn secret(file: Option<&Path>) -> Done<SecretValue> {
             read_value(File::open(path).map_err(|error| failed(&error))?).map_err(|error| failed(&error))?
         }
         _ if io::stdin().is_terminal() => {
-            eprint!("Value (not shown): ");
+            let _ = write!(io::stderr(), "Value (not shown): ");
             let line = Term::stderr().read_secure_line();
             line.map_err(|error| Failure::usage(format!("cannot read the value: {}", error.kind())))?
                 .into_bytes()

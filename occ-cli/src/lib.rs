@@ -84,24 +84,41 @@ impl Cli {
         match self.command {
             Command::Up(args) => up::run(args, cx.output).await,
             Command::Quickstart(args) => quickstart::run(args).await,
-            Command::Namespace(noun) => commands::namespace::run(noun, cx).await,
-            Command::Configuration(noun) => commands::configuration::run(noun, cx).await,
-            Command::Secret(noun) => commands::secret::run(noun, cx).await,
-            Command::Agent(noun) => commands::agent::run(noun, cx).await,
-            Command::Revision(noun) => commands::revision::run(noun, cx).await,
-            Command::ServiceAccount(noun) => commands::service_account::run(noun, cx).await,
-            Command::Preset(noun) => commands::preset::run(noun, cx).await,
-            Command::Audit(noun) => commands::audit::run(noun, cx).await,
-            Command::Role(noun) => commands::role::run(noun, cx).await,
-            Command::AccessBinding(noun) => commands::access_binding::run(noun, cx).await,
-            Command::ServicePrincipal(noun) => commands::service_principal::run(noun, cx).await,
-            Command::Key(noun) => commands::key::run(noun, cx).await,
-            Command::Installation(noun) => commands::installation::run(noun, cx).await,
-            Command::Migrate(noun) => commands::migrate::run(noun, cx).await,
-            Command::Backup(args) => commands::backup::run(args, cx).await,
-            Command::Restore(args) => commands::backup::restore(args, cx).await,
-            Command::Drivers(_) => commands::drivers::run(&cx),
-            Command::Explain(explain) => commands::explain::run(&explain, &cx),
+            // A client has nothing to put in order: what the API accepted goes on without it.
+            command => tokio::select! {
+                done = command.ask(cx) => done,
+                () = wait::interrupted() => {
+                    let goes_on = "interrupted; what the API has accepted goes on";
+                    Err(exit::Failure::new(exit::Exit::Interrupted, goes_on))
+                }
+            },
+        }
+    }
+}
+
+impl Command {
+    /// Runs a command that asks the API, or only this binary.
+    async fn ask(self, cx: Context<'_>) -> exit::Done {
+        match self {
+            Self::Up(_) | Self::Quickstart(_) => Ok(()),
+            Self::Namespace(noun) => commands::namespace::run(noun, cx).await,
+            Self::Configuration(noun) => commands::configuration::run(noun, cx).await,
+            Self::Secret(noun) => commands::secret::run(noun, cx).await,
+            Self::Agent(noun) => commands::agent::run(noun, cx).await,
+            Self::Revision(noun) => commands::revision::run(noun, cx).await,
+            Self::ServiceAccount(noun) => commands::service_account::run(noun, cx).await,
+            Self::Preset(noun) => commands::preset::run(noun, cx).await,
+            Self::Audit(noun) => commands::audit::run(noun, cx).await,
+            Self::Role(noun) => commands::role::run(noun, cx).await,
+            Self::AccessBinding(noun) => commands::access_binding::run(noun, cx).await,
+            Self::ServicePrincipal(noun) => commands::service_principal::run(noun, cx).await,
+            Self::Key(noun) => commands::key::run(noun, cx).await,
+            Self::Installation(noun) => commands::installation::run(noun, cx).await,
+            Self::Migrate(noun) => commands::migrate::run(noun, cx).await,
+            Self::Backup(args) => commands::backup::run(args, cx).await,
+            Self::Restore(args) => commands::backup::restore(args, cx).await,
+            Self::Drivers(_) => commands::drivers::run(&cx),
+            Self::Explain(explain) => commands::explain::run(&explain, &cx),
         }
     }
 }

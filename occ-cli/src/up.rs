@@ -158,7 +158,11 @@ fn announce(data: &DataDir, reach: &Reach, output: Output) -> Done {
 pub(crate) fn log(format: LogFormat, level: LogLevel) {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.as_str()));
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Whoever reads the log may be gone, or its disk full: lines are lost then, and no work.
+    let builder = fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     // A second call in one process keeps the first logger.
     let _ = match format {
         LogFormat::Text => builder.try_init(),

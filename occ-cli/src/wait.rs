@@ -2,15 +2,18 @@
 
 use std::{
     fmt::Write as _,
-    io::{IsTerminal as _, stderr},
+    io::{IsTerminal as _, Write as _, stderr},
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
 use occ_core::{
+    control::StopView,
     id::{AgentId, NamespaceId, RevisionId},
+    reason::ApiCode,
     status::{Deployment, DeploymentStatus},
 };
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     client::{CallError, Client},
@@ -51,7 +54,7 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => bar.set_message(text.clone()),
-            None => eprintln!("{:>4}s {text}", self.started.elapsed().as_secs()),
+            None => say(&format!("{:>4}s {text}", self.started.elapsed().as_secs())),
         }
         self.shown = text;
     }
@@ -126,20 +129,80 @@ pub(crate) async fn until<T>(
     meanwhile: &str,
     mut look: impl AsyncFnMut(&mut Progress) -> Done<Option<T>>,
 ) -> Done<T> {
-    let deadline = Instant::now() + timeout;
     let mut progress = Progress::new();
-    loop {
-        if let Some(found) = look(&mut progress).await? {
-            return Ok(found);
+    let found = async {
+        loop {
+            if let Some(found) = look(&mut progress).await? {
+                return Ok(found);
+            }
+            tokio::time::sleep(INTERVAL).await;
         }
-        if Instant::now() >= deadline {
-            return Err(Failure::new(
-                Exit::Timeout,
-                format!("not done within {} s; {meanwhile}", timeout.as_secs()),
-            ));
-        }
-        tokio::time::sleep(INTERVAL).await;
+    };
+    // A look at an API that hangs ends with the time too.
+    tokio::time::timeout(timeout, found).await.unwrap_or_else(|_| {
+        let late = format!("not done within {} s; {meanwhile}", timeout.as_secs());
+        Err(Failure::new(Exit::Timeout, late))
+    })
+}
+
+/// The same for one request that begins what is then waited for.
+pub(crate) async fn begin<T>(timeout: Duration, request: impl Future<Output = Result<T, CallError>>) -> Done<T> {
+    match tokio::time::timeout(timeout, request).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(Failure::new(
+            Exit::Timeout,
+            format!(
+                "the API did not answer within {} s; it is not known whether the request was accepted",
+                timeout.as_secs()
+            ),
+        )),
     }
+}
+
+/// Resolves when the user or the system wants this process to end: Ctrl-C, SIGTERM, or its terminal closed. From the call on,
+/// these do not end it by themselves.
+pub(crate) fn interrupted() -> impl Future<Output = ()> {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [mut interrupt, mut terminate, mut hangup] = kinds.map(|kind| signal(kind).ok());
+    async move {
+        tokio::select! {
+            Some(()) = next(&mut interrupt) => {}
+            Some(()) = next(&mut terminate) => {}
+            Some(()) = next(&mut hangup) => {}
+            else => std::future::pending().await,
+        }
+    }
+}
+
+async fn next(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
+}
+
+/// A stop, once it was requested: how far it is.
+pub(crate) async fn stop(client: &Client, stop: &str, timeout: Duration) -> Done {
+    until(timeout, "the Agent is still being stopped", async |progress| {
+        progress.show("stopping".to_owned());
+        let view = match client.get::<StopView>(stop).await {
+            Ok(view) => view,
+            // Deleted meanwhile, which stops it too.
+            Err(error) if error.is(ApiCode::NotFound) => return Ok(Some(())),
+            Err(CallError::Failed(failure)) => return survive(progress, failure),
+            Err(error) => return Err(error.into()),
+        };
+        match view.error {
+            Some(error) => {
+                let why = format!("the stop failed\n{}: {}", error.code, error.message);
+                Err(Failure::refused(why).with_code(error.code))
+            }
+            None => Ok(view.status.is_terminal().then_some(())),
+        }
+    })
+    .await
+}
+
+/// A line on standard error. Nobody may be there to read it, which is no reason to end.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// A failed deployment, in the words that people need: code, message, cause, exit and where to read on.

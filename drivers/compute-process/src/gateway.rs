@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use occ_core::driver::{GatewayEndpoint, RevisionRef};
-use occ_runtime::spec::LaunchSpec;
+use occ_runtime::{spec::LaunchSpec, status::Status};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -17,12 +17,20 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest answer that is read, in bytes.
 const ANSWER_MAX_BYTES: u64 = 64 * 1024;
 
-/// Where the version's gateway is; `None` when the version is not on the route.
+/// Where the version's gateway is; `None` when the version is not on the route, or its gateway does not run: whoever listens on
+/// its port then would be given its password.
 pub(crate) fn endpoint(instance: &Instance, target: &RevisionRef) -> Result<Option<GatewayEndpoint>> {
     let Some(agent) = instance.look(&target.agent)? else {
         return Ok(None);
     };
     if active::read(&agent)?.is_none_or(|active| active.revision_id != target.id) {
+        return Ok(None);
+    }
+    let Some(revision) = find_revision(&agent, instance, target)? else {
+        return Ok(None);
+    };
+    let status = Status::read(&revision.serving(&agent).status);
+    if !status.is_some_and(|status| status.revision_id == target.id && status.ready() && status.supervisor.is_alive()) {
         return Ok(None);
     }
     let Some(readiness) = readiness_url(instance, &agent, target)? else {

@@ -14,7 +14,11 @@ use occ_core::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFileError {
     /// It existed and is gone.
-    #[error("the key file {} is gone: restore it from a backup, without it no stored Secret can be read", .0.display())]
+    #[error(
+        "the key file {path} is gone: restore it from a backup, without it no stored Secret can be read; to begin with a new key and \
+         set every Secret anew, remove {path}.made as well",
+        path = .0.display()
+    )]
     Gone(PathBuf),
     /// The operating system refuses to read it.
     #[error("the key file {} cannot be read ({kind}): make it a file that the control plane's user may read", path.display())]

@@ -46,6 +46,9 @@ impl KeyFile {
         if self.read()?.is_some() {
             return Ok(());
         }
+        if self.was_made()? {
+            return Ok(());
+        }
         let existing = self.path.ancestors().skip(1).find(|directory| directory.exists());
         let directory = existing.unwrap_or(Path::new("."));
         rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
@@ -55,15 +58,53 @@ impl KeyFile {
     /// The keys; makes the file if it never existed.
     pub fn ensure(&self, now: Timestamp) -> Result<KeyRing, KeyFileError> {
         if let Some(ring) = self.read()? {
+            self.remember()?;
             return Ok(ring);
         }
         if self.seen.load(Ordering::Relaxed) {
             return Err(KeyFileError::Gone(self.path.clone()));
         }
+        if self.was_made()? {
+            return self.load();
+        }
         let ring = KeyRing::generate(now).map_err(|error| self.no_randomness(error))?;
         self.write(&ring, Placement::IfAbsent)?;
         // Another process may have been quicker: what is on disk counts.
-        self.load()
+        let ring = self.load()?;
+        self.remember()?;
+        Ok(ring)
+    }
+
+    /// Whether another process has made the file since this one looked; an error when it was made and is gone.
+    fn was_made(&self) -> Result<bool, KeyFileError> {
+        if !self.marker().exists() {
+            return Ok(false);
+        }
+        // The mark comes after the file: whoever sees it sees the file too, if it is still there.
+        self.load().map(|_| true)
+    }
+
+    /// Says beside the file that it was made, for processes that never saw it.
+    fn remember(&self) -> Result<(), KeyFileError> {
+        let marker = self.marker();
+        if marker.exists() {
+            return Ok(());
+        }
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(marker)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| File::open(self.directory())?.sync_all())
+            .map_err(|error| KeyFileError::unwritable(&self.path, &error))
+    }
+
+    fn marker(&self) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".made");
+        self.path.with_file_name(name)
     }
 
     /// The keys; never makes the file.

@@ -40,14 +40,25 @@ async fn building_makes_nothing_and_preflight_makes_a_private_file() {
     assert_eq!(mode(&rig.key_file()), 0o600);
     let directory = rig.key_file().parent().expect("a parent").to_owned();
     assert_eq!(mode(&directory), 0o700);
-    assert_eq!(
-        fs::read_dir(&directory).expect("read").count(),
-        1,
-        "a draft was left behind"
-    );
+    let mut names: Vec<_> = fs::read_dir(&directory)
+        .expect("read")
+        .map(|entry| entry.expect("read").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["keys.json", "keys.json.made"], "no draft was left behind");
     let content = fs::read(rig.key_file()).expect("read");
     rig.driver().preflight(&rig.context()).await.expect("it is there");
     assert_eq!(fs::read(rig.key_file()).expect("read"), content);
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_is_not_made_anew_by_a_process_that_never_saw_it() {
+    let rig = Rig::new();
+    rig.driver().preflight(&rig.context()).await.expect("made");
+    fs::remove_file(rig.key_file()).expect("removed");
+    let refused = rig.build("secret-local", Settings::default()).expect_err("it is gone");
+    assert!(refused.to_string().contains("is gone"), "{refused}");
+    assert!(!rig.key_file().exists());
 }
 
 #[tokio::test]
@@ -103,7 +114,8 @@ fn drivers_that_start_together_agree_on_one_key() {
         fs::read_dir(rig.key_file().parent().expect("a parent"))
             .expect("read")
             .count(),
-        1
+        2,
+        "the file and its mark"
     );
     let driver = rig.driver();
     for (secret, at) in created {

@@ -2,16 +2,19 @@
 
 use axum::{
     Router,
+    http::{HeaderMap, HeaderValue, header},
     routing::{get, post},
 };
 use occ_core::{
+    admission::{DetailCode, Refusal},
     control::{ConfigurationReadError, CreateAgent, Tag, UpdateAgent},
     resource::Agent,
 };
 use schemars::JsonSchema;
+use uuid::Uuid;
 
 use super::Handled;
-use crate::{Api, call::Call, envelope::Reply};
+use crate::{Api, call::Call, envelope::Reply, reject::Rejected};
 
 /// An Agent as reads show it: without a saved setting that cannot be read, which is then named.
 #[derive(JsonSchema)]
@@ -34,6 +37,10 @@ pub(super) fn routes() -> Router<Api> {
         )
         .route("/namespaces/{namespace}/agents/{agent}/deploy", post(deploy))
         .route("/namespaces/{namespace}/agents/{agent}/stop", post(stop))
+        .route(
+            "/namespaces/{namespace}/agents/{agent}/stops/{operation}",
+            get(stop_status),
+        )
         .route("/namespaces/{namespace}/agents/{agent}/gateway", get(gateway))
         .route(
             "/namespaces/{namespace}/agents/{agent}/runtime-credentials",
@@ -91,11 +98,34 @@ async fn deploy(call: Call) -> Handled {
     )?)
 }
 
-async fn stop(call: Call) -> Handled {
+/// 202 with a `Location` under which the stop can be followed; an Agent that is being deleted has none.
+async fn stop(call: Call) -> Result<(HeaderMap, Reply), Rejected> {
     let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
     call.no_query()?;
-    Ok(Reply::accepted(
-        call.plane.stop_agent(&call.caller, namespace, agent).await?,
+    let stop = call.plane.request_stop(&call.caller, namespace, agent).await?;
+    let mut headers = HeaderMap::new();
+    let place = stop
+        .operation
+        .map(|operation| format!("/namespaces/{namespace}/agents/{agent}/stops/{operation}"));
+    if let Some(place) = place.and_then(|place| HeaderValue::from_str(&place).ok()) {
+        headers.insert(header::LOCATION, place);
+    }
+    Ok((headers, Reply::accepted(stop.agent)?))
+}
+
+async fn stop_status(call: Call) -> Handled {
+    let (namespace, agent) = (call.id("namespace")?, call.id("agent")?);
+    let operation = call.text("operation");
+    let operation = operation.parse().ok().filter(|id: &Uuid| id.to_string() == operation);
+    let operation = operation.ok_or_else(|| {
+        Refusal::invalid("The stop's id in the path must be a lowercase UUID.")
+            .at("/operation", DetailCode::InvalidFormat)
+    })?;
+    call.no_query()?;
+    Ok(Reply::ok(
+        call.plane
+            .stop_status(&call.caller, namespace, agent, operation)
+            .await?,
     )?)
 }
 

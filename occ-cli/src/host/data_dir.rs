@@ -172,6 +172,20 @@ impl DataDir {
         self.write(&self.installation(), text.as_bytes())
     }
 
+    /// Whether a first start came to its end here: what it made is not made again.
+    pub(crate) fn was_set_up(&self) -> bool {
+        self.administrator_file().exists() && !self.bootstrap_pending()
+    }
+
+    /// What to say when the database of such a directory is gone.
+    pub(crate) fn database_gone(&self) -> Failure {
+        Failure::startup(format!(
+            "{} was set up before, and its database is gone or empty: restore it from a backup, or name another --data-dir; \
+             Agents that it knew may still be running",
+            self.root.display()
+        ))
+    }
+
     /// Whether a first start began and its key may not have reached the disk.
     pub(crate) fn bootstrap_pending(&self) -> bool {
         self.pending_file().exists()

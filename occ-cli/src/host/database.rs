@@ -1,6 +1,6 @@
 //! Where a control plane keeps everything: the file in its data directory, or a `PostgreSQL` server.
 
-use std::{env, path::Path, sync::Arc};
+use std::{env, fs, path::Path, sync::Arc};
 
 use clap::Args;
 use occ_core::store::{
@@ -68,10 +68,7 @@ impl Database {
     /// Opens it. The embedded one is created and migrated.
     pub(super) async fn open(&self, data: &DataDir) -> Done<Opened> {
         Ok(match self {
-            Self::Embedded => {
-                let store = SqliteStore::open(data.database()).await.map_err(Failure::startup)?;
-                Opened::Embedded(Arc::new(store))
-            }
+            Self::Embedded => Opened::Embedded(Arc::new(embedded(data).await?)),
             Self::Postgres(settings) => {
                 let store = PostgresStore::open(settings).await.map_err(Failure::startup)?;
                 Opened::Postgres(Arc::new(store))
@@ -84,9 +81,7 @@ impl Database {
         match self {
             Self::Embedded => {
                 let before = self.schema(root).await?;
-                let file = DataDir::open(root)?.database();
-                let store = SqliteStore::open(file).await.map_err(Failure::startup)?;
-                store.close().await;
+                embedded(&DataDir::open(root)?).await?.close().await;
                 Ok(before)
             }
             Self::Postgres(settings) => PostgresStore::migrate(settings).await.map_err(Failure::startup),
@@ -110,6 +105,16 @@ impl Database {
             Self::Postgres(settings) => settings.to_string(),
         }
     }
+}
+
+/// The file of a data directory, made when the directory is new. One that is gone is not made anew.
+async fn embedded(data: &DataDir) -> Done<SqliteStore> {
+    let file = data.database();
+    let empty = fs::metadata(&file).map_or(true, |file| file.len() == 0);
+    if empty && data.was_set_up() {
+        return Err(data.database_gone());
+    }
+    SqliteStore::open(file).await.map_err(Failure::startup)
 }
 
 /// An open database.

@@ -71,6 +71,9 @@ impl Host {
         let _alone = self.data.lock_set_up()?;
         let known = self.store.installation().await.map_err(Failure::startup)?.is_some();
         if !known {
+            if self.data.was_set_up() {
+                return Err(self.data.database_gone());
+            }
             return self.set_up().await;
         }
         if self.data.bootstrap_pending() {

@@ -4,7 +4,13 @@ mod chat;
 mod model;
 mod scenario;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io::{Write as _, stdout},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Args;
 use occ_core::worker::Worker;
@@ -41,10 +47,10 @@ pub(crate) struct Quickstart {
 pub(crate) async fn run(args: Quickstart) -> Done {
     let interrupted = CancellationToken::new();
     let cancel = interrupted.clone();
+    let interruption = wait::interrupted();
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            cancel.cancel();
-        }
+        interruption.await;
+        cancel.cancel();
     });
     let root = args.data_dir.clone().map_or_else(DataDir::quickstart_path, Ok)?;
     let data = DataDir::open(&root)?;
@@ -114,24 +120,24 @@ async fn converse(
             }
         },
     };
-    println!();
-    println!("revision  {} ({})", deployed.number, deployed.revision);
-    println!("gateway   {}", deployed.gateway.url);
+    show("");
+    show(&format!("revision  {} ({})", deployed.number, deployed.revision));
+    show(&format!("gateway   {}", deployed.gateway.url));
     if let Some(file) = &deployed.gateway.password_file {
-        println!("password  {file}");
+        show(&format!("password  {file}"));
     }
-    println!("logs      {}", host.data.drivers().display());
-    println!("API       {}", url(address));
-    println!("key       {}", host.data.admin_key().display());
+    show(&format!("logs      {}", host.data.drivers().display()));
+    show(&format!("API       {}", url(address)));
+    show(&format!("key       {}", host.data.admin_key().display()));
     if args.keep {
-        println!();
-        println!("Running until Ctrl-C, which also stops the Agent. In another terminal:");
-        println!(
+        show("");
+        show("Running until Ctrl-C, which also stops the Agent. In another terminal:");
+        show(&format!(
             "  occ --api {} --key-file {} agent chat {} \"Hello again\"",
             url(address),
             host.data.admin_key().display(),
             scenario::AGENT
-        );
+        ));
         interrupted.cancelled().await;
     }
     say("stopping the Agent");
@@ -156,10 +162,10 @@ async fn deploy_and_chat(scenario: &Scenario, args: &Quickstart) -> Done<Deploye
     }
     say(&format!("revision {} is active", revision.revision));
     let gateway = scenario.gateway(&draft).await?;
-    println!();
-    println!("you    {}", args.message);
+    show("");
+    show(&format!("you    {}", args.message));
     let reply = chat::ask(&gateway, &args.message).await?;
-    println!("agent  {reply}");
+    show(&format!("agent  {reply}"));
     Ok(Deployed {
         draft,
         revision: revision.id,
@@ -169,5 +175,10 @@ async fn deploy_and_chat(scenario: &Scenario, args: &Quickstart) -> Done<Deploye
 }
 
 fn say(text: &str) {
-    eprintln!("quickstart: {text}");
+    wait::say(&format!("quickstart: {text}"));
+}
+
+/// A line of the result. A reader that went away, such as a closed terminal, is no reason to leave the Agent running.
+fn show(line: &str) {
+    let _ = writeln!(stdout(), "{line}");
 }

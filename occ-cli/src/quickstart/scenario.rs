@@ -7,7 +7,7 @@ use occ_core::{
     driver::GatewayEndpoint,
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
-    resource::{Agent, Configuration, DesiredRuntimeState, Namespace, NamespaceStatus},
+    resource::{Agent, Configuration, Namespace, NamespaceStatus},
 };
 use serde_json::{Value, json};
 
@@ -223,15 +223,12 @@ impl Scenario {
 
     async fn stop_agent(&self, draft: Draft) -> Done {
         let path = paths::agent(draft.namespace, draft.agent);
-        let _: Agent = self.client.act(&format!("{path}/stop")).await?;
-        wait::until(SETTLE, "the Agent is still draining", async |progress| {
-            let agent: Agent = self.client.get(&path).await?;
-            let stopped =
-                agent.desired_runtime_state == DesiredRuntimeState::Stopped && agent.active_revision_id.is_none();
-            progress.show("waiting for the gateway to drain".to_owned());
-            Ok(stopped.then_some(()))
-        })
-        .await
+        let (_, stop): (Agent, _) = self.client.begin(&format!("{path}/stop")).await?;
+        match stop {
+            Some(stop) => wait::stop(&self.client, &stop, SETTLE).await,
+            // It is being deleted, which stops it too.
+            None => Ok(()),
+        }
     }
 
     /// The native document: one provider, one model, the gateway's chat endpoint.

@@ -1,5 +1,10 @@
 //! Stop and deletion of Agents (seed: Stop, Deletion; spec/engine 3.2).
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
 use super::{
     Answer, Caller, ControlPlane,
     commit::Tries,
@@ -7,19 +12,61 @@ use super::{
     retry::FailedDeletion,
 };
 use crate::{
+    admission::Refusal,
     audit::{AuditEvent, Authorization},
     driver::{Action, ResourceKind, ResourceRef},
     iam::{ExactResource, Subject},
     id::{AgentId, NamespaceId},
+    reason::{ApiCode, Failure},
     resource::{Agent, AgentStatus, DesiredRuntimeState},
+    status::DeploymentStatus,
     store::{AgentRow, Change, Expect, WorkState, Write},
     work::{NewWork, Target},
 };
 
+/// An accepted stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopRequest {
+    /// The Agent, with its new desired state.
+    pub agent: Agent,
+    /// Names the stop for [`ControlPlane::stop_status`]; none when the Agent is being deleted, which stops it too.
+    pub operation: Option<Uuid>,
+}
+
+/// How far a stop is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StopView {
+    /// Which stop.
+    pub operation_id: Uuid,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// The Agent.
+    pub agent_id: AgentId,
+    /// Queued, running, succeeded or failed, as a deployment's.
+    pub status: DeploymentStatus,
+    /// Why it failed.
+    pub error: Option<StopError>,
+}
+
+/// Why a stop failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StopError {
+    /// The code.
+    pub code: Failure,
+    /// Its message.
+    pub message: Cow<'static, str>,
+}
+
 impl ControlPlane {
+    /// [`request_stop`](Self::request_stop), for callers who do not follow the stop.
+    pub async fn stop_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<Agent> {
+        Ok(self.request_stop(caller, namespace, id).await?.agent)
+    }
+
     /// Sets the desired state to stopped and queues the stop; each request is work of its own, and repeats are harmless. An
     /// Agent that is being deleted is returned as it is.
-    pub async fn stop_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<Agent> {
+    pub async fn request_stop(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<StopRequest> {
         let op = self.operation(caller, "openclaw.agents.stop", Scope::Namespace(namespace));
         op.answer(async {
             let allowed = op.require(Action::Operate, ResourceRef::agent(namespace, id)).await?;
@@ -27,13 +74,14 @@ impl ControlPlane {
             loop {
                 let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
                 if agent.status == AgentStatus::Deleting {
-                    return Ok(agent);
+                    return Ok(StopRequest { agent, operation: None });
                 }
                 agent.desired_runtime_state = DesiredRuntimeState::Stopped;
+                let operation = crate::randomness::uuid();
                 let target = Target::AgentStopped {
                     namespace,
                     agent: id,
-                    operation: crate::randomness::uuid(),
+                    operation,
                 };
                 let change = Change::new()
                     .expect(Expect::Agent(id, version))
@@ -44,9 +92,50 @@ impl ControlPlane {
                     }))
                     .audit(op.event(ResourceRef::agent(namespace, id), &allowed));
                 if tries.commit(change).await? {
-                    return Ok(agent);
+                    let operation = Some(operation);
+                    return Ok(StopRequest { agent, operation });
                 }
             }
+        })
+        .await
+    }
+
+    /// How far a requested stop is. It is over when nothing of the Agent runs that its Compute knows of; the Agent's pointer
+    /// alone does not say so: a version that was never selected may run as well. Needs read on the Agent.
+    pub async fn stop_status(
+        &self,
+        caller: &Caller,
+        namespace: NamespaceId,
+        agent: AgentId,
+        operation: Uuid,
+    ) -> Answer<StopView> {
+        let op = self.operation(caller, "openclaw.agents.read", Scope::Namespace(namespace));
+        op.answer(async {
+            op.require(Action::Read, ResourceRef::agent(namespace, agent)).await?;
+            self.agent_row(namespace, agent).await?;
+            let target = Target::AgentStopped {
+                namespace,
+                agent,
+                operation,
+            };
+            let state = self.store.work_state(&target.key()).await?;
+            let state = state.ok_or_else(|| Refusal::new(ApiCode::NotFound))?;
+            let (status, error) = match state {
+                WorkState::Queued { .. } => (DeploymentStatus::Queued, None),
+                WorkState::Running { .. } => (DeploymentStatus::Running, None),
+                WorkState::Succeeded { .. } => (DeploymentStatus::Succeeded, None),
+                WorkState::Failed { failure, .. } => (DeploymentStatus::Failed, Some(failure)),
+            };
+            Ok(StopView {
+                operation_id: operation,
+                namespace_id: namespace,
+                agent_id: agent,
+                status,
+                error: error.map(|code| StopError {
+                    code,
+                    message: code.message().into(),
+                }),
+            })
         })
         .await
     }

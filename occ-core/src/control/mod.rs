@@ -41,6 +41,7 @@ pub use input::{
     CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, Patch, SetAccountCredential, UpdateAgent,
     UpdateConfiguration, UpdatePreset,
 };
+pub use lifecycle::{StopError, StopRequest, StopView};
 pub use page::{Cursor, InvalidCursor, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery};
 pub use view::{
     AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use occ_core::{admission::Refusal, store::sqlite::OpenError};
+use occ_core::{
+    admission::Refusal,
+    store::{postgres, sqlite},
+};
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +18,21 @@ pub enum Error {
     },
     /// The database could not be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(#[from] sqlite::OpenError),
+    /// The database of the server could not be opened.
+    #[error(transparent)]
+    OpenPostgres(#[from] postgres::OpenError),
+    /// There is no server to measure on.
+    #[error("PostgreSQL cannot be started here: install the package postgresql, or leave it out with --store")]
+    NoServer,
+    /// A rival's program failed.
+    #[error(
+        "{program} could not be measured: is `npm install` done in the directory of --rivals, and is --node line 24?"
+    )]
+    Rival {
+        /// Which.
+        program: &'static str,
+    },
     /// The floor could not be measured.
     #[error("the database refused the plain commits that are measured as the floor")]
     Floor,

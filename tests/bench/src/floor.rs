@@ -1,54 +1,64 @@
-//! What the disk allows.
+//! What the disk allows: transactions of one inserted row, one after the other.
 
 use std::{path::Path, time::Instant};
 
 use sqlx::{
-    ConnectOptions as _, Connection as _, SqliteConnection,
+    ConnectOptions as _, Connection as _, PgConnection, SqliteConnection,
+    postgres::PgConnectOptions,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use crate::{Error, StoreKind};
+const TEXT: &str = "a row that says little";
 
-/// Transactions of one inserted row a second, as the store makes them: write-ahead log, `synchronous = FULL`.
-pub(crate) async fn commits_per_second(store: StoreKind, directory: &Path, count: usize) -> Result<f64, Error> {
-    let measured = match store {
-        StoreKind::SqliteFile => {
-            let options = options()
-                .filename(directory.join("floor.db"))
-                .create_if_missing(true)
-                .journal_mode(SqliteJournalMode::Wal);
-            insert(options, count).await
-        }
-        StoreKind::SqliteMemory => insert(options().in_memory(true), count).await,
-    };
-    measured.map_err(|_| Error::Floor)
-}
-
-fn options() -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
+/// In a file or in memory: write-ahead log, `synchronous = FULL`.
+pub(crate) async fn sqlite(file: Option<&Path>, count: usize) -> Result<f64, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
         .synchronous(SqliteSynchronous::Full)
-        .disable_statement_logging()
-}
-
-async fn insert(options: SqliteConnectOptions, count: usize) -> Result<f64, sqlx::Error> {
+        .disable_statement_logging();
+    let options = match file {
+        Some(file) => options
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal),
+        None => options.in_memory(true),
+    };
     let mut connection: SqliteConnection = options.connect().await?;
-    sqlx::query("CREATE TABLE IF NOT EXISTS floor (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+    sqlx::query("CREATE TABLE floor (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
         .execute(&mut connection)
         .await?;
+    let measured = rate(count, async || {
+        let insert = sqlx::query("INSERT INTO floor (text) VALUES (?)").bind(TEXT);
+        insert.execute(&mut connection).await.map(drop)
+    })
+    .await;
+    connection.close().await?;
+    measured
+}
+
+/// In a database of a server.
+pub(crate) async fn postgres(url: &str, count: usize) -> Result<f64, sqlx::Error> {
+    let options: PgConnectOptions = url.parse()?;
+    let mut connection: PgConnection = options.disable_statement_logging().connect().await?;
+    sqlx::query("CREATE TABLE floor (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text text NOT NULL)")
+        .execute(&mut connection)
+        .await?;
+    let measured = rate(count, async || {
+        let insert = sqlx::query("INSERT INTO floor (text) VALUES ($1)").bind(TEXT);
+        insert.execute(&mut connection).await.map(drop)
+    })
+    .await;
+    connection.close().await?;
+    measured
+}
+
+async fn rate(count: usize, mut one: impl AsyncFnMut() -> Result<(), sqlx::Error>) -> Result<f64, sqlx::Error> {
     // The first ones make the log and fill the cache.
     for _ in 0..count.div_ceil(10) {
-        one(&mut connection).await?;
+        one().await?;
     }
     let begun = Instant::now();
     for _ in 0..count {
-        one(&mut connection).await?;
+        one().await?;
     }
-    let per_second = crate::measure::per_second(count, begun.elapsed());
-    connection.close().await?;
-    Ok(per_second)
-}
-
-async fn one(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let insert = sqlx::query("INSERT INTO floor (text) VALUES (?)").bind("a row that says little");
-    insert.execute(connection).await.map(drop)
+    Ok(crate::measure::per_second(count, begun.elapsed()))
 }

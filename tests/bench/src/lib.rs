@@ -2,9 +2,11 @@
 
 mod error;
 mod floor;
+mod ground;
 mod measure;
 mod observer;
 mod report;
+mod rivals;
 mod run;
 mod scene;
 mod sizes;
@@ -13,7 +15,8 @@ mod table;
 pub use error::Error;
 pub use observer::{Calls, Ended, Observer};
 pub use report::{
-    Admissions, ClaimLatency, Deployments, Floor, Growth, Idle, Report, StoreKind, StoreReport, Transactions,
+    Admissions, ClaimLatency, Deployments, Floor, Growth, Idle, Report, Rival, StoreKind, StoreReport, Transactions,
 };
+pub use rivals::Rivals;
 pub use run::run;
 pub use sizes::Sizes;

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use occ_bench::{Error, Sizes, StoreKind, run};
+use occ_bench::{Error, Rivals, Sizes, StoreKind, run};
 
 /// How fast the control plane admits and deploys with a Compute that runs nothing, beside what the disk allows.
 #[derive(Debug, Parser)]
@@ -21,6 +21,12 @@ struct Arguments {
     /// Measure this store alone.
     #[arg(long, value_name = "STORE")]
     store: Option<StoreKind>,
+    /// Also measure the queues of others on the same PostgreSQL: the directory rivals/, after `npm install` in it.
+    #[arg(long, value_name = "DIRECTORY")]
+    rivals: Option<PathBuf>,
+    /// Node of line 24, which runs them.
+    #[arg(long, env = "OCC_NODE", value_name = "FILE", default_value = "node")]
+    node: PathBuf,
 }
 
 #[tokio::main]
@@ -41,7 +47,9 @@ async fn measure(arguments: Arguments) -> Result<(), Error> {
         None => StoreKind::ALL.to_vec(),
     };
     let directory = arguments.directory.unwrap_or_else(std::env::temp_dir);
-    let report = run(&sizes, &stores, &directory).await?;
+    let node = arguments.node;
+    let rivals = arguments.rivals.map(|directory| Rivals { directory, node });
+    let report = run(&sizes, &stores, &directory, rivals.as_ref()).await?;
     print!("{report}");
     if let Some(path) = arguments.json {
         let written = serde_json::to_vec_pretty(&report).map_err(|_| Error::Unwritable { path: path.clone() })?;

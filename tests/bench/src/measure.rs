@@ -48,6 +48,20 @@ pub(crate) async fn admissions(scene: &Arc<Scene>, count: usize, callers: usize)
     }
     scene.observer.take_calls();
     let begun = Instant::now();
+    admit(scene, count, callers).await?;
+    let took = begun.elapsed();
+    let calls = scene.observer.take_calls();
+    scene.forget();
+    Ok(Admissions {
+        callers,
+        count,
+        per_second: per_second(count, took),
+        transactions: transactions(calls, count),
+    })
+}
+
+/// Admits so many deployments, by so many callers at once.
+async fn admit(scene: &Arc<Scene>, count: usize, callers: usize) -> Result<(), Error> {
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
         let scene = Arc::clone(scene);
@@ -62,19 +76,11 @@ pub(crate) async fn admissions(scene: &Arc<Scene>, count: usize, callers: usize)
     while let Some(done) = tasks.join_next().await {
         done.map_err(|_| Error::Stuck)??;
     }
-    let took = begun.elapsed();
-    let calls = scene.observer.take_calls();
-    scene.forget();
-    Ok(Admissions {
-        callers,
-        count,
-        per_second: per_second(count, took),
-        transactions: transactions(calls, count),
-    })
+    Ok(())
 }
 
 /// Deployments that are admitted all at once, while the worker drives them.
-pub(crate) async fn deployments(scene: &Scene, count: usize) -> Result<Deployments, Error> {
+pub(crate) async fn deployments(scene: &Arc<Scene>, count: usize, callers: usize) -> Result<Deployments, Error> {
     let worker = scene.work();
     // Every Agent has run once before, so that each deployment replaces another.
     for agent in &scene.agents {
@@ -84,9 +90,7 @@ pub(crate) async fn deployments(scene: &Scene, count: usize) -> Result<Deploymen
     let before = scene.succeeded();
     scene.observer.take_calls();
     let begun = Instant::now();
-    for number in 0..count {
-        scene.admit(scene.agent(number)).await?;
-    }
+    admit(scene, count, callers).await?;
     scene.until_succeeded(before + count as u64).await?;
     let took = begun.elapsed();
     let calls = scene.observer.take_calls();

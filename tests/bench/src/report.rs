@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything that one run measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,6 +19,24 @@ pub struct Report {
     pub processors: usize,
     /// One for each store.
     pub stores: Vec<StoreReport>,
+    /// Queues of others, where they were asked for.
+    pub rivals: Vec<Rival>,
+}
+
+/// A queue of others on the same server. A chain is as many jobs as a deployment has durable steps, each enqueued by the one before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rival {
+    /// Its package.
+    pub name: String,
+    /// Chains a second, from the first job to the last.
+    pub chains_per_second: f64,
+    /// From the caller's answer to the start of the job, on an idle worker: half are not slower, in milliseconds.
+    pub p50_ms: f64,
+    /// Of a hundred, 99 are not slower.
+    pub p99_ms: f64,
+    /// Transactions a second of a worker without work.
+    pub idle_transactions_per_second: f64,
 }
 
 /// A store to measure.
@@ -29,17 +47,20 @@ pub enum StoreKind {
     SqliteFile,
     /// SQLite in memory: what is left when no disk is waited for.
     SqliteMemory,
+    /// `PostgreSQL` with its defaults, on this machine.
+    Postgres,
 }
 
 impl StoreKind {
     /// Every one.
-    pub const ALL: [Self; 2] = [Self::SqliteFile, Self::SqliteMemory];
+    pub const ALL: [Self; 3] = [Self::SqliteFile, Self::SqliteMemory, Self::Postgres];
 
     /// Its name in tables.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SqliteFile => "SQLite file",
             Self::SqliteMemory => "SQLite memory",
+            Self::Postgres => "PostgreSQL",
         }
     }
 }

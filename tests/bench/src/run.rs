@@ -3,58 +3,62 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    Error, Floor, Report, Sizes, StoreKind, StoreReport,
-    floor::commits_per_second,
+    Error, Floor, Report, Rivals, Sizes, StoreKind, StoreReport,
+    ground::Ground,
     measure::{admissions, claim_latency, deployments, growth, idle},
     scene::Scene,
 };
 
-/// Measures these stores, with files in a directory of their own below `directory`.
-pub async fn run(sizes: &Sizes, stores: &[StoreKind], directory: &Path) -> Result<Report, Error> {
-    let mut measured = Vec::with_capacity(stores.len());
-    for store in stores {
-        measured.push(measure(*store, sizes, directory).await?);
-    }
-    Ok(Report {
+/// Measures these stores, with their databases in a directory of their own below `directory`, and the rivals beside `PostgreSQL`.
+pub async fn run(
+    sizes: &Sizes,
+    stores: &[StoreKind],
+    directory: &Path,
+    rivals: Option<&Rivals>,
+) -> Result<Report, Error> {
+    let mut report = Report {
         version: 1,
         quick: sizes.quick,
         optimised: !cfg!(debug_assertions),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        stores: measured,
-    })
+        stores: Vec::with_capacity(stores.len()),
+        rivals: Vec::new(),
+    };
+    for store in stores {
+        let ground = Ground::new(*store, directory)?;
+        let measured = measure(*store, sizes, &ground).await?;
+        if let (StoreKind::Postgres, Some(rivals)) = (store, rivals) {
+            // At least what was measured: no rival is given less work.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
+            let steps = measured.deployments.transactions.writes_each.ceil() as usize;
+            report.rivals = rivals.measure(&ground, sizes, steps).await?;
+        }
+        report.stores.push(measured);
+    }
+    Ok(report)
 }
 
-async fn measure(store: StoreKind, sizes: &Sizes, directory: &Path) -> Result<StoreReport, Error> {
-    let place = || {
-        let made = tempfile::Builder::new().prefix("occ-bench-").tempdir_in(directory);
-        made.map_err(|_| Error::Directory {
-            path: directory.to_owned(),
-        })
-    };
-    let floor = place()?;
-    let before = commits_per_second(store, floor.path(), sizes.floor).await?;
+async fn measure(store: StoreKind, sizes: &Sizes, ground: &Ground) -> Result<StoreReport, Error> {
+    let before = ground.commits_per_second(sizes.floor).await?;
 
     // Each of the two kinds of admission gets a database of the same size.
     let mut admitted = Vec::new();
     for callers in [1, sizes.callers] {
-        let place = place()?;
-        let scene = Arc::new(Scene::new(store, place.path(), sizes.agents.min(sizes.admissions)).await?);
+        let scene = Arc::new(Scene::new(ground, sizes.agents.min(sizes.admissions)).await?);
         admitted.push(admissions(&scene, sizes.admissions, callers).await?);
     }
 
-    let busy = place()?;
-    let scene = Scene::new(store, busy.path(), sizes.agents.min(sizes.deployments)).await?;
-    let deployed = deployments(&scene, sizes.deployments).await?;
+    let scene = Arc::new(Scene::new(ground, sizes.agents.min(sizes.deployments)).await?);
+    let deployed = deployments(&scene, sizes.deployments, sizes.callers).await?;
     let latency = claim_latency(&scene, sizes.latencies).await?;
     let idle = idle(&scene, sizes.idle).await?;
     drop(scene);
 
     // From the first deployment of all on.
-    let growing = place()?;
-    let scene = Scene::new(store, growing.path(), sizes.agents).await?;
+    let scene = Scene::new(ground, sizes.agents).await?;
     let growth = growth(&scene, sizes).await?;
 
-    let after = commits_per_second(store, floor.path(), sizes.floor).await?;
+    let after = ground.commits_per_second(sizes.floor).await?;
     Ok(StoreReport {
         store,
         floor: Floor {

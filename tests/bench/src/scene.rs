@@ -1,17 +1,16 @@
 //! A control plane with Agents that can be deployed, over the store that is measured.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     id::{AgentId, RevisionId},
-    store::{Store, sqlite::SqliteStore},
     work::Policy,
     worker::{Worker, WorkerHandle},
 };
 use occ_test_support::drivers::World;
 use tokio::sync::watch;
 
-use crate::{Error, Observer, StoreKind, observer::Ended};
+use crate::{Error, Observer, ground::Ground, observer::Ended};
 
 /// For all the work of one measurement.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -25,12 +24,8 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// With so many Agents, none of them deployed.
-    pub(crate) async fn new(store: StoreKind, directory: &Path, agents: usize) -> Result<Self, Error> {
-        let store: Arc<dyn Store> = match store {
-            StoreKind::SqliteFile => Arc::new(SqliteStore::open(directory.join("occ.db")).await?),
-            StoreKind::SqliteMemory => Arc::new(SqliteStore::open_in_memory().await?),
-        };
-        let world = World::builder().store(store).build().await;
+    pub(crate) async fn new(ground: &Ground, agents: usize) -> Result<Self, Error> {
+        let world = World::builder().store(ground.store().await?).build().await;
         let observer = Arc::new(Observer::default());
         world.store.watch(Arc::clone(&observer) as _);
         let mut ids = Vec::with_capacity(agents);

@@ -109,6 +109,16 @@ impl fmt::Display for Report {
             writeln!(f, "  writes each {}", list(&growth.writes_each))?;
             writeln!(f, "  reads each  {}", list(&growth.reads_each))?;
         }
+        for rival in &self.rivals {
+            writeln!(
+                f,
+                "\n{}: {} chains/s, start of a job {} ms, idle {} transactions/s",
+                rival.name,
+                number(rival.chains_per_second),
+                list(&[rival.p50_ms, rival.p99_ms]),
+                number(rival.idle_transactions_per_second)
+            )?;
+        }
         writeln!(f, "\n{} processors", self.processors)?;
         if self.quick {
             writeln!(f, "The quick run: too few samples to mean anything.")?;

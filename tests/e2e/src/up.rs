@@ -25,11 +25,19 @@ impl Up {
     /// # Panics
     /// When it ends instead.
     pub fn start<S: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = S>) -> Self {
+        Self::logging_to(home, arguments, home.open_log().into())
+    }
+
+    /// The same with its log somewhere else.
+    ///
+    /// # Panics
+    /// When it ends instead.
+    pub fn logging_to<S: AsRef<OsStr>>(home: &Home, arguments: impl IntoIterator<Item = S>, log: Stdio) -> Self {
         let mut command = home.command(["up", "--output", "json"]);
         if !home.has("OCC_LISTEN") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        command.args(arguments).stdout(Stdio::piped()).stderr(home.open_log());
+        command.args(arguments).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().expect("occ can be started");
         let mut stdout = child.stdout.take().expect("its output is piped");
         let mut text = String::new();
@@ -86,13 +94,21 @@ impl Up {
         let _ = self.child.wait();
     }
 
+    /// Sends a signal.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("it has an id"), signal).expect("it can be signalled");
+    }
+
     /// Sends a signal, and waits for the end that it causes.
     ///
     /// # Panics
     /// When there is none.
     pub fn end(mut self, signal: Signal) -> ExitStatus {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("it has an id"), signal).expect("it can be told to stop");
+        self.signal(signal);
         eventually("occ up ends when it is told to", || {
             self.child.try_wait().expect("it is a child")
         })

@@ -232,6 +232,7 @@ fn the_capability_table_says_what_there_is() {
         "runtime_credentials",
         "gateway_access",
         "workspace_setup",
+        "live_workspace",
         "diagnostics",
         "logs",
         "maintenance",

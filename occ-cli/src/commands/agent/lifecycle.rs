@@ -85,12 +85,13 @@ pub(super) async fn redeploy(session: &Session, redeploy: Redeploy, cx: &Context
 
 /// Has the next version saved, and waits for it if that is wanted.
 async fn admitted(session: &Session, agent: &Agent, path: &str, wait: &Wait, cx: &Context<'_>) -> Done {
-    let revision: RevisionView = session.client.act(path).await?;
-    if wait.limit().is_none() {
+    let Some(limit) = wait.limit() else {
+        let revision: RevisionView = session.client.act(path).await?;
         return cx.output.one(&revision, revision::fields);
-    }
+    };
+    let revision: RevisionView = wait::begin(limit, session.client.act(path)).await?;
     if !cx.output.is_json() {
-        eprintln!("revision {} ({})", revision.revision, revision.id);
+        wait::say(&format!("revision {} ({})", revision.revision, revision.id));
     }
     show(session, agent, revision.id, wait, cx).await
 }
@@ -163,47 +164,35 @@ fn warnings(deployment: &status::Deployment) -> String {
 pub(super) async fn stop(session: &Session, end: End, cx: &Context<'_>) -> Done {
     let agent = session.agent(&end.agent).await?;
     let path = paths::agent(session.namespace, agent.id);
-    let agent: Agent = session.client.act(&format!("{path}/stop")).await?;
+    let path = format!("{path}/stop");
     let Some(limit) = end.wait.limit() else {
+        let agent: Agent = session.client.act(&path).await?;
         return cx.output.one(&agent, fields);
     };
-    let agent = wait::until(limit, "the Agent is still being stopped", async |progress| {
-        progress.show("stopping".to_owned());
-        let agent = match session.client.get::<Agent>(&path).await {
-            Ok(agent) => agent,
-            Err(CallError::Failed(failure)) => return wait::survive(progress, failure),
-            Err(error) => return Err(error.into()),
-        };
-        if agent.desired_runtime_state == DesiredRuntimeState::Running {
-            return Err(Failure::refused("the Agent was deployed again meanwhile"));
-        }
-        let over = agent.active_revision_id.is_none() && latest_is_over(session, &agent).await?;
-        Ok(over.then_some(agent))
-    })
-    .await?;
-    cx.output.one(&agent, fields)
-}
-
-/// A stop also ends a deployment that was under way: its candidate may run although no version is selected.
-async fn latest_is_over(session: &Session, agent: &Agent) -> Done<bool> {
-    let path = format!("{}/revisions", paths::agent(session.namespace, agent.id));
-    let revisions: Vec<RevisionView> = session.client.get(&path).await?;
-    let Some(latest) = revisions.iter().max_by_key(|revision| revision.revision) else {
-        return Ok(true);
+    let (stopping, stop): (Agent, _) = wait::begin(limit, session.client.begin(&path)).await?;
+    let Some(stop) = stop else {
+        return Err(Failure::refused(
+            "the Agent is being deleted, which stops it too; see `occ agent delete --wait`",
+        ));
     };
-    let path = wait::path(session.namespace, agent.id, latest.id);
-    let deployment: status::Deployment = session.client.get(&path).await?;
-    Ok(deployment.status.is_terminal())
+    wait::stop(&session.client, &stop, limit).await?;
+    let path = paths::agent(session.namespace, stopping.id);
+    let agent: Agent = session.client.get(&path).await?;
+    if agent.desired_runtime_state == DesiredRuntimeState::Running {
+        return Err(Failure::refused("the Agent was deployed again meanwhile"));
+    }
+    cx.output.one(&agent, fields)
 }
 
 pub(super) async fn delete(session: &Session, end: End, cx: &Context<'_>) -> Done {
     let agent = session.agent(&end.agent).await?;
     let path = paths::agent(session.namespace, agent.id);
-    let answer = session.client.delete(&path).await?;
     let Some(limit) = end.wait.limit() else {
+        let answer = session.client.delete(&path).await?;
         let agent: Agent = serde_json::from_value(answer).map_err(Failure::refused)?;
         return cx.output.one(&agent, fields);
     };
+    wait::begin(limit, session.client.delete(&path)).await?;
     wait::until(
         limit,
         "the Agent is still being deleted; repeat the command",
