@@ -22,7 +22,7 @@ async fn account(world: &World, name: &str, secret: bool) -> ServiceAccount {
         id: ServiceAccountId::random(),
         namespace_id: world.namespace,
         name: name.parse().expect("a name"),
-        credential: secret.then(|| AccountCredential {
+        credential: secret.then_some(AccountCredential {
             kind: AccountCredentialKind::ApiKey,
             secret_id: world.secret.id,
         }),

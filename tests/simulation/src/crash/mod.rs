@@ -111,7 +111,7 @@ pub async fn lead(life: &Life, ground: Ground, cut: Cut) -> (u64, Vec<String>) {
             ..Policy::default()
         },
     };
-    stage.rests_before(life, cut).await;
+    Box::pin(stage.rests_before(life, cut)).await;
     let points = stage.gate.passed();
     (points, stage.rules.take_broken())
 }
