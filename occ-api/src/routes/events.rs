@@ -73,7 +73,7 @@ impl Watcher {
         loop {
             if let Some(deployment) = self.pending.take() {
                 self.over = deployment.status.is_terminal();
-                let data = serde_json::to_string(&deployment).unwrap_or_default();
+                let data = serde_json::to_string(&deployment).ok()?;
                 self.shown = Some(deployment);
                 self.quiet_since = Instant::now();
                 return Some(format!("event: deployment\ndata: {data}\n\n"));

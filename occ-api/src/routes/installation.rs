@@ -5,8 +5,10 @@ use axum::{
     routing::{delete, get, post},
 };
 use occ_core::{
+    admission::Refusal,
     control::{CreateServiceKey, ServiceKeyView},
     id::ServiceKeyId,
+    reason::ApiCode,
 };
 use schemars::JsonSchema;
 use serde_json::json;
@@ -49,7 +51,12 @@ async fn create_key(call: Call) -> Handled {
         .plane
         .create_service_key(&call.caller, call.body::<CreateServiceKey>()?)
         .await?;
-    let (key, value) = (issued.key, issued.value.expose_str().unwrap_or_default());
+    // A key that could not be shown would be lost: it is shown this once.
+    let value = issued
+        .value
+        .expose_str()
+        .ok_or_else(|| Refusal::new(ApiCode::InternalError))?;
+    let key = issued.key;
     Ok(Reply::created(json!({ "key": key, "value": value }))?)
 }
 

@@ -57,6 +57,9 @@ impl Tag {
     }
 
     /// That of an Agent's draft. What the Agent is going through does not change it.
+    ///
+    /// # Panics
+    /// Never: ids and a binding are always JSON. One tag for all drafts would let updates overwrite each other.
     pub fn of_draft(agent: &Agent) -> Self {
         let draft = (
             agent.id,
@@ -65,7 +68,7 @@ impl Tag {
             agent.harness_auth,
             agent.execution_mode,
         );
-        let hash = digest::hex(&serde_json::to_vec(&draft).unwrap_or_default());
+        let hash = digest::hex(&serde_json::to_vec(&draft).expect("ids and a binding are always JSON"));
         Self(format!("\"{}\"", &hash[..32]))
     }
 }
