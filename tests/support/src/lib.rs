@@ -1,7 +1,7 @@
 //! Counterparts that OCC's tests and its quickstart talk to, where the real one costs money or needs an account.
 //!
-//! [`model_server`] stands in for a model provider; `postgres` (a feature) starts a database server, `proxy` stands before it and fails; [`drivers`] are drivers that run nothing, for tests of the engine. Nothing
-//! here belongs in an installation.
+//! [`model_server`] stands in for a model provider; `postgres` (a feature) starts a database server, `proxy` stands before it
+//! and fails; [`drivers`] are drivers that run nothing, for tests of the engine. Nothing here belongs in an installation.
 
 pub mod drivers;
 pub mod model_server;
@@ -9,3 +9,4 @@ pub mod model_server;
 pub mod postgres;
 #[cfg(feature = "postgres")]
 pub mod proxy;
+mod store_reads;

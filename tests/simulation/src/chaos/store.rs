@@ -4,18 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use occ_core::{
-    audit::chain::{AuditQuery, AuditRecord},
-    driver::{EffectResult, Fault, FaultKind, Identity, StateEntry, StateReader},
-    iam::{AccessBinding, Grants, PolicyReader, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, OwnedKind, PrincipalId, Secret},
-    store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, Expect, FirstAnswer,
-        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreError, StoreResult,
-        WorkState,
-    },
-    time::Timestamp,
-    work::{Claim, ClaimToken, Lease, NewWork, Target},
+    driver::{EffectResult, Fault, FaultKind, StateEntry, StateReader},
+    iam::{Grants, PolicyReader},
+    resource::PrincipalId,
+    store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult},
+    work::{Claim, ClaimToken, Lease, Target},
 };
 
 use super::{dice::Dice, rules::Rules};
@@ -173,38 +166,6 @@ macro_rules! reads {
     };
 }
 
-reads! {
-    fn now(&self) -> StoreResult<Timestamp>;
-    fn installation(&self) -> StoreResult<Option<Installation>>;
-    fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>>;
-    fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>>;
-    fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
-    fn configuration(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Option<ConfigurationRow>>;
-    fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
-    fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>>;
-    fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>>;
-    fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers>;
-    fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>>;
-    fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>>;
-    fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
-    fn revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<RevisionRow>>;
-    fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;
-    fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead>;
+occ_test_support::store_reads! { reads
     fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
-    fn deployment(&self, namespace: NamespaceId, agent: AgentId, revision: RevisionId) -> StoreResult<Option<DeploymentRow>>;
-    fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>>;
-    fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
-    fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
-    fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
-    fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
-    fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
-    fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
-    fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
-    fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
-    fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
-    fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
-    fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
-    fn selected(&self) -> StoreResult<Vec<NewWork>>;
-    fn next_due(&self) -> StoreResult<Option<Duration>>;
-    fn queue_depth(&self) -> StoreResult<QueueDepth>;
 }

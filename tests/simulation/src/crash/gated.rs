@@ -1,24 +1,18 @@
 //! A store and a Compute whose every answer is a point at which the worker may die.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use occ_core::{
-    audit::chain::{AuditQuery, AuditRecord},
     driver::{
         ActivationOrder, AgentRef, ComputeAdmission, ComputeDriver, ComputeProfile, DriverIdentity, EffectResult,
-        Identity, Maintenance, NamespaceState, OperationContext, PreflightWarning, RevisionContext,
-        RevisionObservation, RevisionRef, RuntimeCredentials, StateEntry, StateReader, Stop,
+        Maintenance, NamespaceState, OperationContext, PreflightWarning, RevisionContext, RevisionObservation,
+        RevisionRef, RuntimeCredentials, StateEntry, StateReader, Stop,
     },
-    iam::{AccessBinding, Grants, PolicyReader, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
-    resource::{Installation, Namespace, OwnedKind, PrincipalId, Secret},
-    store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
-        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState,
-    },
-    time::Timestamp,
-    work::{Claim, ClaimToken, Lease, NewWork, Target},
+    iam::{Grants, PolicyReader},
+    resource::{Namespace, PrincipalId},
+    store::{Change, CommitError, PassRead, Store, StoreResult},
+    work::{Claim, ClaimToken, Lease, Target},
 };
 
 use super::gate::Gate;
@@ -75,41 +69,9 @@ macro_rules! passed_on {
     };
 }
 
-passed_on! {
-    fn now(&self) -> StoreResult<Timestamp>;
-    fn installation(&self) -> StoreResult<Option<Installation>>;
-    fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>>;
-    fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>>;
-    fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
-    fn configuration(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Option<ConfigurationRow>>;
-    fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
-    fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>>;
-    fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>>;
-    fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers>;
-    fn configuration_consumers(&self, namespace: NamespaceId, id: ConfigurationId) -> StoreResult<Vec<AgentId>>;
-    fn agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<AgentRow>>;
-    fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
-    fn revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<RevisionRow>>;
-    fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;
-    fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead>;
-    fn deployment(&self, namespace: NamespaceId, agent: AgentId, revision: RevisionId) -> StoreResult<Option<DeploymentRow>>;
-    fn work_state(&self, key: &str) -> StoreResult<Option<WorkState>>;
-    fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
-    fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
-    fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
-    fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;
-    fn revision_owner(&self, namespace: NamespaceId, id: RevisionId) -> StoreResult<Option<AgentId>>;
+occ_test_support::store_reads! { passed_on
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
-    fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
-    fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
-    fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
-    fn audit_records(&self, query: &AuditQuery) -> StoreResult<Vec<AuditRecord>>;
-    fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
-    fn seal_audit(&self, limit: u32) -> StoreResult<u32>;
-    fn selected(&self) -> StoreResult<Vec<NewWork>>;
-    fn next_due(&self) -> StoreResult<Option<Duration>>;
-    fn queue_depth(&self) -> StoreResult<QueueDepth>;
     fn work_arrived(&self) -> ();
 }
 

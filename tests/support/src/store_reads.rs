@@ -1,0 +1,44 @@
+//! What every wrapper of a store passes on.
+
+/// Hands the signatures of the store's methods that change no work to the macro `then`, which writes them; `extra` are those of the
+/// others that it writes alike.
+#[macro_export]
+macro_rules! store_reads {
+    ($then:ident $($extra:tt)*) => {
+        $then! {
+            fn now(&self) -> ::occ_core::store::StoreResult<::occ_core::time::Timestamp>;
+            fn installation(&self) -> ::occ_core::store::StoreResult<Option<::occ_core::resource::Installation>>;
+            fn namespace(&self, id: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::NamespaceRow>>;
+            fn namespaces(&self) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::NamespaceRow>>;
+            fn namespace_contents(&self, id: ::occ_core::id::NamespaceId, limit: u32) -> ::occ_core::store::StoreResult<Vec<(&'static str, String)>>;
+            fn configuration(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::ConfigurationId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::ConfigurationRow>>;
+            fn configurations(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::ConfigurationRow>>;
+            fn secret(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::SecretId) -> ::occ_core::store::StoreResult<Option<::occ_core::resource::Secret>>;
+            fn secrets(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::resource::Secret>>;
+            fn secret_consumers(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::SecretId) -> ::occ_core::store::StoreResult<::occ_core::store::Consumers>;
+            fn configuration_consumers(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::ConfigurationId) -> ::occ_core::store::StoreResult<Vec<::occ_core::id::AgentId>>;
+            fn agent(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::AgentId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::AgentRow>>;
+            fn agents(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::AgentRow>>;
+            fn revision(&self, namespace: ::occ_core::id::NamespaceId, agent: ::occ_core::id::AgentId, id: ::occ_core::id::RevisionId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::RevisionRow>>;
+            fn revisions(&self, namespace: ::occ_core::id::NamespaceId, agent: ::occ_core::id::AgentId) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::RevisionRow>>;
+            fn deploy_read(&self, namespace: ::occ_core::id::NamespaceId, agent: ::occ_core::id::AgentId) -> ::occ_core::store::StoreResult<::occ_core::store::DeployRead>;
+            fn deployment(&self, namespace: ::occ_core::id::NamespaceId, agent: ::occ_core::id::AgentId, revision: ::occ_core::id::RevisionId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::DeploymentRow>>;
+            fn work_state(&self, key: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::WorkState>>;
+            fn service_key(&self, id: ::occ_core::id::ServiceKeyId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::ServiceKeyRow>>;
+            fn roles(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::Role>>;
+            fn access_bindings(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::AccessBinding>>;
+            fn service_principals(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::driver::Identity>>;
+            fn revision_owner(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::RevisionId) -> ::occ_core::store::StoreResult<Option<::occ_core::id::AgentId>>;
+            fn owned(&self, namespace: ::occ_core::id::NamespaceId, kind: ::occ_core::resource::OwnedKind, id: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::OwnedRow>>;
+            fn all_owned(&self, namespace: ::occ_core::id::NamespaceId, kind: ::occ_core::resource::OwnedKind) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::OwnedRow>>;
+            fn first_answer(&self, principal: &::occ_core::resource::PrincipalId, key: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::FirstAnswer>>;
+            fn audit_records(&self, query: &::occ_core::audit::chain::AuditQuery) -> ::occ_core::store::StoreResult<Vec<::occ_core::audit::chain::AuditRecord>>;
+            fn sealed_audit(&self, after: u64, limit: u32) -> ::occ_core::store::StoreResult<Vec<::occ_core::audit::chain::AuditRecord>>;
+            fn seal_audit(&self, limit: u32) -> ::occ_core::store::StoreResult<u32>;
+            fn selected(&self) -> ::occ_core::store::StoreResult<Vec<::occ_core::work::NewWork>>;
+            fn next_due(&self) -> ::occ_core::store::StoreResult<Option<::std::time::Duration>>;
+            fn queue_depth(&self) -> ::occ_core::store::StoreResult<::occ_core::store::QueueDepth>;
+            $($extra)*
+        }
+    };
+}
