@@ -2,6 +2,7 @@
 
 use super::Pass;
 use crate::{
+    admission::source,
     audit::{AuditEvent, Authorization},
     driver::{AccessRequest, Action, ResourceRef},
     reason::Failure,
@@ -68,7 +69,8 @@ fn ask(principal: &PrincipalId, action: Action, resource: ResourceRef) -> Access
     }
 }
 
-/// What a deployment needs: the actor deploys, reads the Configuration and operates every Secret; so does the Agent's principal the Secrets.
+/// What a deployment needs: the actor deploys, reads the Configuration and the service account behind a token, and operates every
+/// Secret; so does the Agent's principal the Secrets.
 pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRevision) -> Vec<AccessRequest> {
     let namespace = agent.namespace_id;
     let snapshot = &revision.snapshot;
@@ -80,6 +82,13 @@ pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRev
             ResourceRef::configuration(namespace, snapshot.configuration_id),
         ),
     ];
+    if let Some(account) = source::account_of(Some(&snapshot.harness_auth.binding)) {
+        requests.push(ask(
+            actor,
+            Action::Read,
+            ResourceRef::service_account(namespace, account),
+        ));
+    }
     let secrets = snapshot
         .harness_auth
         .secret

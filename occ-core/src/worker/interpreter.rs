@@ -436,6 +436,10 @@ fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
                 .harness(&frozen.id)
                 .is_some_and(|harness| harness.version() == frozen.version && harness.modes().contains(&frozen.mode))
         }),
+        backend_configured: revision.is_none_or(|revision| {
+            let frozen = revision.snapshot.backend_id.as_ref();
+            frozen.is_none_or(|id| drivers.backends().iter().any(|backend| backend.id == *id))
+        }),
         intact: revision.is_none_or(revision::is_intact),
         secret_driver: drivers.secret.identity().id.clone(),
         maintenance: drivers.compute.maintenance().map(Maintenance::interval),

@@ -35,6 +35,8 @@ pub struct ComputeFacts {
     pub binds: bool,
     /// Whether the target's Harness is still an approved one.
     pub harness_approved: bool,
+    /// Whether the target's Backend, when it has one, is still configured.
+    pub backend_configured: bool,
     /// Whether the target's stored bytes still have their digest.
     pub intact: bool,
     /// The selected Secret Driver's id.

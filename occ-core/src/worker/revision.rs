@@ -140,6 +140,9 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
             }
         }
     }
+    if !pass.compute.backend_configured {
+        return Err(Refusal::of(Failure::BackendUnavailable));
+    }
     if let Some(refusal) = refusal::lifted(facts) {
         return Err(refusal);
     }

@@ -452,75 +452,6 @@ async fn an_admission_gives_up_on_a_resource_that_never_holds_still() {
 }
 
 #[tokio::test]
-async fn lost_credentials_block_a_deployment_after_the_first() {
-    let world = World::new().await;
-    let agent = world.deployable("triage").await;
-    world
-        .plane
-        .deploy_agent(&world.admin, world.namespace, agent.id)
-        .await
-        .unwrap();
-    world.compute.lose_credentials(agent.id);
-    let refusal = world
-        .plane
-        .deploy_agent(&world.admin, world.namespace, agent.id)
-        .await
-        .unwrap_err();
-    assert_eq!(refusal.code(), ApiCode::ResourceConflict);
-    assert!(!world.compute.has_credentials(agent.id), "they are never made anew");
-}
-
-#[tokio::test]
-async fn making_credentials_needs_read_and_operate_of_the_agent() {
-    let world = World::new().await;
-    let agent = world.deployable("triage").await;
-    let deployer = person(
-        &world,
-        &[
-            (Action::Deploy, ResourceKind::Agent),
-            (Action::Read, ResourceKind::Configuration),
-            (Action::Operate, ResourceKind::Secret),
-        ],
-    )
-    .await;
-    let refusal = world
-        .plane
-        .deploy_agent(&deployer, world.namespace, agent.id)
-        .await
-        .unwrap_err();
-    assert_eq!(refusal.code(), ApiCode::Forbidden);
-    let operator = operator(&world).await;
-    world
-        .plane
-        .deploy_agent(&operator, world.namespace, agent.id)
-        .await
-        .unwrap();
-    assert!(
-        world
-            .plane
-            .deploy_agent(&deployer, world.namespace, agent.id)
-            .await
-            .is_ok(),
-        "they exist now"
-    );
-}
-
-#[tokio::test]
-async fn a_compute_that_generates_no_credentials_is_not_asked_for_any() {
-    let world = World::builder()
-        .compute(NullCompute::default().without_credentials())
-        .build()
-        .await;
-    let agent = world.deployable("triage").await;
-    world
-        .plane
-        .deploy_agent(&world.admin, world.namespace, agent.id)
-        .await
-        .unwrap();
-    assert!(world.compute.calls().is_empty());
-}
-
-#[tokio::test]
 async fn the_status_follows_the_saved_work() {
     let world = World::new().await;
     let agent = world.deployable("triage").await;
@@ -609,29 +540,4 @@ async fn a_lapsed_lease_reads_as_queued() {
         .await
         .unwrap();
     assert_eq!(status.status, DeploymentStatus::Queued);
-}
-
-/// A deletion that began meanwhile may have looked for credentials before these were there.
-#[tokio::test]
-async fn credentials_that_a_deletion_overtook_are_taken_back() {
-    let world = World::new().await;
-    for by_hand in [false, true] {
-        let agent = world.deployable(if by_hand { "by-hand" } else { "deployed" }).await.id;
-        let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
-        world.compute.provision_credentials.during(move |_| async move {
-            plane.delete_agent(&admin, namespace, agent).await.expect("the Agent");
-            Ok(())
-        });
-        let refusal = if by_hand {
-            let answer = world
-                .plane
-                .provision_runtime_credentials(&world.admin, world.namespace, agent);
-            answer.await.expect_err("the Agent is being deleted")
-        } else {
-            let answer = world.plane.deploy_agent(&world.admin, world.namespace, agent);
-            answer.await.expect_err("the Agent is being deleted")
-        };
-        assert_eq!(refusal.code(), ApiCode::AgentDeleting);
-        assert!(!world.compute.has_credentials(agent));
-    }
 }

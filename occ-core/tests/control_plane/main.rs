@@ -3,6 +3,7 @@
 
 mod agents;
 mod configurations;
+mod credentials;
 mod deployments;
 mod installation;
 mod lifecycle;

@@ -34,6 +34,7 @@ pub struct Scene {
     pub exclusive: bool,
     pub workspace_setup: bool,
     pub harness_approved: bool,
+    pub backend_configured: bool,
     pub intact: bool,
     pub compute_id: String,
     pub maintenance: Option<Duration>,
@@ -268,6 +269,7 @@ impl Scene {
             exclusive: false,
             workspace_setup: true,
             harness_approved: true,
+            backend_configured: true,
             intact: true,
             compute_id: compute().id,
             maintenance: None,
@@ -357,7 +359,7 @@ impl Scene {
         self
     }
 
-    fn pass(&self) -> Pass {
+    pub fn pass(&self) -> Pass {
         Pass {
             claim: Claim {
                 token: ClaimToken(Uuid::new_v4()),
@@ -379,6 +381,7 @@ impl Scene {
                 workspace_setup: self.workspace_setup,
                 binds: false,
                 harness_approved: self.harness_approved,
+                backend_configured: self.backend_configured,
                 intact: self.intact,
                 secret_driver: "secrets".to_owned(),
                 maintenance: self.maintenance,

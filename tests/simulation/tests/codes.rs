@@ -58,8 +58,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "INVALID_SECRET_BINDINGS",
         "a snapshot that does not decode is INVALID_ADMITTED_REVISION",
     ),
-    ("BACKEND_UNAVAILABLE", "Backends are not built yet"),
-    ("SERVICE_ACCOUNT_BACKEND_MISMATCH", "service accounts are not built yet"),
+    ("BACKEND_UNAVAILABLE", "needs another Installation file; worker_decide"),
+    (
+        "SERVICE_ACCOUNT_BACKEND_MISMATCH",
+        "no linked driver issues tokens, so that no version holds one",
+    ),
     ("HARNESS_AUTH_SOURCE_CHANGED", "a Secret keeps its place; worker_decide"),
     (
         "HARNESS_AUTH_SOURCE_UNAVAILABLE",

@@ -1,0 +1,137 @@
+//! The worker's pure core: stops, deletions and Namespaces.
+#![cfg(feature = "engine")]
+
+mod pass_fixture;
+
+use std::time::Duration;
+
+use occ_core::{
+    driver::{EffectError, Stop},
+    reason::{Failure, Pending, Success},
+    resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
+    store::Write,
+    work::Transition,
+    worker::{WriteBox, consequences},
+};
+use pass_fixture::{Answers, Scene};
+
+#[test]
+fn a_stop_stops_the_active_version_first_and_then_the_failed_candidates() {
+    let run = Scene::replacement().stopping().run(&Answers::default());
+    assert_eq!(run.steps, ["Authorize", "Stop 1", "Stop 2", "Reread", "Finish"]);
+    assert_eq!(run.success(), Some(Success::AgentStopped));
+    assert!(
+        run.writes()
+            .any(|write| matches!(write, Write::ActiveRevision(_, None)))
+    );
+}
+
+#[test]
+fn a_stop_that_a_deployment_overtook_does_nothing() {
+    let mut scene = Scene::replacement().stopping();
+    scene.desired(DesiredRuntimeState::Running);
+    let run = scene.run(&Answers::default());
+    assert_eq!(run.steps, ["Authorize", "Finish"]);
+    assert_eq!(run.success(), Some(Success::StopSuperseded));
+}
+
+#[test]
+fn a_stop_does_not_ask_the_clock_which_version_came_first() {
+    let mut scene = Scene::replacement().stopping();
+    let later = scene.read.now.plus(Duration::from_hours(1));
+    scene
+        .read
+        .live
+        .iter_mut()
+        .for_each(|row| row.revision.created_at = later);
+    scene.read.active = scene.read.live.first().cloned();
+    let run = scene.run(&Answers::default());
+    assert_eq!(run.success(), Some(Success::AgentStopped));
+    assert!(
+        ["Stop 1", "Stop 2"]
+            .iter()
+            .all(|step| run.steps.contains(&(*step).to_owned()))
+    );
+}
+
+#[test]
+fn a_draining_gateway_defers_the_stop_even_past_the_deadline() {
+    let run = Scene::replacement().stopping().late().run(&Answers {
+        stop: Ok(Stop::Draining),
+        ..Answers::default()
+    });
+    assert!(matches!(
+        run.transition(),
+        Transition::Defer {
+            reason: Pending::AgentStopYielded,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_deletion_retires_every_version_then_credentials_then_what_is_left() {
+    let scene = Scene::replacement().deleting();
+    let run = scene.run(&Answers::default());
+    assert_eq!(
+        run.steps,
+        [
+            "Authorize",
+            "Retire 1",
+            "Retire 2",
+            "DeleteCredentials",
+            "DeleteAgent",
+            "Finish"
+        ]
+    );
+    assert_eq!(run.success(), Some(Success::AgentDeleted));
+
+    let mut active = scene;
+    active.read.agent.as_mut().expect("the scene has an Agent").agent.status = AgentStatus::Active;
+    assert!(matches!(
+        active.run(&Answers::default()).transition(),
+        Transition::Fail {
+            failure: Failure::InvalidAgentState,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_namespace_becomes_ready_or_failed_with_its_work() {
+    let run = Scene::first().provisioning().run(&Answers::default());
+    assert_eq!(run.steps, ["Authorize", "EnsureNamespace", "Finish"]);
+    let ready = |write: &Write| {
+        matches!(
+            write,
+            Write::NamespaceStatus {
+                status: NamespaceStatus::Ready,
+                ..
+            }
+        )
+    };
+    assert!(run.writes().any(ready));
+
+    let run = Scene::first().provisioning().run(&Answers {
+        namespace: Err(EffectError::Ownership),
+        ..Answers::default()
+    });
+    let transition = run.transition();
+    assert!(matches!(
+        transition,
+        Transition::Fail {
+            failure: Failure::OwnershipConflict,
+            ..
+        }
+    ));
+    let failed = |write: &WriteBox| {
+        matches!(
+            write.0,
+            Write::NamespaceStatus {
+                status: NamespaceStatus::Failed,
+                ..
+            }
+        )
+    };
+    assert!(consequences(&transition, &run.pass).iter().any(failed));
+}
