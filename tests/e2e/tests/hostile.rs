@@ -5,7 +5,6 @@ use std::{
     net::TcpListener,
     os::unix::process::ExitStatusExt as _,
     process::{Child, ExitStatus, Stdio},
-    thread,
     time::Duration,
 };
 
@@ -39,6 +38,16 @@ fn ended(child: &mut Child) -> ExitStatus {
 fn signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
+}
+
+/// Whether the process has a handler of its own for the signal, as `/proc` says.
+fn catches(child: &Child, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    mask & (1 << (signal.as_raw() - 1)) != 0
 }
 
 #[test]
@@ -230,8 +239,9 @@ fn an_interrupted_wait_says_what_goes_on() {
     let mut wait = home.command(["namespace", "create", "team", "--wait"]);
     up.signal(Signal::STOP);
     let mut wait = wait.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // A signal before its listener is there ends it as a signal does; the next try tells.
-    thread::sleep(Duration::from_secs(1));
+    eventually("it listens for the signal", || {
+        catches(&wait, Signal::TERM).then_some(())
+    });
     signal(&wait, Signal::TERM);
     let status = ended(&mut wait);
     let mut said = String::new();

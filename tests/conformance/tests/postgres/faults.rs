@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    child::{self, LEASE},
+    child,
     subject::PostgresSubject,
     world::{Load, World},
 };
@@ -155,10 +155,6 @@ pub async fn work_of_another_process_wakes_this_one() {
 /// `pg_ctl stop -m immediate` and a new start, in the middle of work: what was acknowledged is there, what was not is whole or
 /// absent, and the store that was open goes on.
 pub async fn a_crash_of_the_server_loses_nothing_that_was_acknowledged() {
-    if std::env::var_os("DATABASE_URL").is_some() {
-        // A given server is not ours to crash.
-        return;
-    }
     let place = tempfile::tempdir().expect("a directory");
     std::fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o711)).expect("its owner");
     let cluster = Cluster::create(&place.path().join("cluster")).expect("a cluster");
@@ -265,7 +261,7 @@ pub async fn a_worker_that_was_stopped_past_its_lease_publishes_nothing() {
 }
 
 /// A worker with a thousand live claims is killed. As soon as their leases lapse all of them are taken up again, once each: a lost
-/// claim waits at most a second more.
+/// claim waits at most a second more, which its row says.
 pub async fn a_thousand_claims_of_a_killed_worker_are_all_claimed_again() {
     const AGENTS: usize = 1000;
     let subject = PostgresSubject::new().await;
@@ -274,29 +270,31 @@ pub async fn a_thousand_claims_of_a_killed_worker_are_all_claimed_again() {
     many(&subject, AGENTS).await;
     let mut worker = Worker::start(&subject.database.url());
     assert_eq!(worker.says("claimed").await, AGENTS);
-    let killed = store.now().await.expect("the clock");
     worker.signal("-KILL");
-    let mut again: Vec<(AgentId, occ_core::time::Timestamp)> = Vec::new();
+    let mut recovered = 0;
+    until("every lapsed claim is taken back", async || {
+        recovered += store.recover(LONG).await.expect("a recovery");
+        (recovered >= AGENTS).then_some(())
+    })
+    .await;
+    let now = store.now().await.expect("the clock").as_millis();
+    let mut db = subject.database.raw().await;
+    let latest: i64 = sqlx::query_scalar("SELECT max(available_at) FROM occ.work WHERE state = 'queued'")
+        .fetch_one(&mut db)
+        .await
+        .expect("an answer");
+    assert!(latest <= now + 1000, "the latest waits for {} ms more", latest - now);
+    let mut again: Vec<AgentId> = Vec::new();
     until("every claim", async || {
-        store.recover(LONG).await.expect("a recovery");
         for claim in store.claim(AGENTS, LONG).await.expect("a claim") {
             assert_eq!(claim.attempt, 2);
-            again.push((claim.target.agent().expect("an Agent"), claim.claimed_at));
+            again.push(claim.target.agent().expect("an Agent"));
         }
         (again.len() >= AGENTS).then_some(())
     })
     .await;
-    let last = again.iter().map(|(_, at)| *at).max().expect("claims");
-    let took = last.since(killed);
-    eprintln!(
-        "claimed again {} ms after the kill, with a lease of {} ms",
-        took.as_millis(),
-        LEASE.duration.as_millis()
-    );
-    // The aim is one lease and a second; the rest is for a busy machine.
-    assert!(took < LEASE.duration + Duration::from_secs(10), "{took:?}");
     again.sort_unstable();
-    again.dedup_by_key(|(agent, _)| *agent);
+    again.dedup();
     assert_eq!(again.len(), AGENTS, "each once");
     assert_eq!(store.claim(AGENTS, LONG).await, Ok(vec![]));
 }
