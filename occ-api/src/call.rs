@@ -15,14 +15,7 @@ use occ_core::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{
-    Api,
-    catalogue::{self, Operation},
-    headers,
-    reject::Rejected,
-    server::Stopping,
-    strict_json,
-};
+use crate::{Api, catalogue, headers, operation::Operation, reject::Rejected, server::Stopping, strict_json};
 
 /// How long a caller may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);

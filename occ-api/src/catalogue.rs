@@ -13,70 +13,15 @@ use occ_core::{
     resource::{Agent, Backend, Configuration, Installation, Namespace, Preset},
     status::Deployment,
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 
 use crate::{
     audit::AuditRecordView,
-    routes::{CreateSecret, IssuedKeyView, SavedAgentSchema, UpdateSecret, WriteWorkspaceFile},
+    operation::{Operation, Parameter, of, op},
+    routes::{CreateSecret, IssuedKeyView, Live, Ready, SavedAgentSchema, UpdateSecret, WriteWorkspaceFile},
 };
 
 const KIB: usize = 1024;
-
-/// What body an operation takes.
-pub(crate) struct Body {
-    /// At most so many bytes.
-    pub limit: usize,
-    /// Its schema.
-    pub schema: Make,
-}
-
-type Make = fn(&mut SchemaGenerator) -> Schema;
-
-/// What an operation gives.
-pub(crate) enum Gives {
-    /// One thing.
-    One(Make),
-    /// All of a list.
-    List(Make),
-    /// A page of a list.
-    Page(Make),
-    /// 204.
-    Nothing,
-    /// Server-sent events of this thing.
-    Events(Make),
-    /// The OpenAPI document.
-    Document,
-}
-
-/// A parameter of a query.
-pub(crate) struct Parameter {
-    pub name: &'static str,
-    pub about: &'static str,
-    /// A pattern, or nothing for an integer from 1 to 1000.
-    pub pattern: Option<&'static str>,
-}
-
-/// One operation.
-pub(crate) struct Operation {
-    pub id: &'static str,
-    pub method: &'static str,
-    pub path: &'static str,
-    pub about: &'static str,
-    pub body: Option<Body>,
-    pub status: u16,
-    pub gives: Gives,
-    pub query: &'static [Parameter],
-    /// `Idempotency-Key` is taken.
-    pub once: bool,
-    /// `If-Match` is taken, or an `ETag` given.
-    pub tagged: bool,
-    /// No key is needed.
-    pub open: bool,
-}
-
-fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
-}
 
 const LIMIT: Parameter = Parameter {
     name: "limit",
@@ -140,52 +85,6 @@ const AUDIT: &[Parameter] = &[
     },
 ];
 
-const fn op(
-    id: &'static str,
-    method: &'static str,
-    path: &'static str,
-    gives: Gives,
-    about: &'static str,
-) -> Operation {
-    Operation {
-        id,
-        method,
-        path,
-        about,
-        body: None,
-        status: 200,
-        gives,
-        query: &[],
-        once: false,
-        tagged: false,
-        open: false,
-    }
-}
-
-impl Operation {
-    const fn taking(self, limit: usize, schema: Make) -> Self {
-        Self {
-            body: Some(Body { limit, schema }),
-            ..self
-        }
-    }
-    const fn status(self, status: u16) -> Self {
-        Self { status, ..self }
-    }
-    const fn query(self, query: &'static [Parameter]) -> Self {
-        Self { query, ..self }
-    }
-    const fn once(self) -> Self {
-        Self { once: true, ..self }
-    }
-    const fn tagged(self) -> Self {
-        Self { tagged: true, ..self }
-    }
-    const fn open(self) -> Self {
-        Self { open: true, ..self }
-    }
-}
-
 macro_rules! below {
     ($rest:literal) => {
         concat!("/namespaces/{namespace}", $rest)
@@ -197,7 +96,7 @@ macro_rules! agent {
     };
 }
 
-use Gives::{Document, Events, List, Nothing, One, Page};
+use crate::operation::Gives::{Document, Events, List, Nothing, One, Page};
 
 /// Every operation (spec/engine 2.1). Bodies without a limit of their own take 64 KiB.
 pub(crate) static OPERATIONS: &[Operation] = &[
@@ -726,20 +625,6 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "The service principals that a Namespace's policy can name.",
     ),
 ];
-
-/// Liveness.
-#[derive(JsonSchema)]
-#[allow(dead_code)] // Its schema is what is used.
-struct Live {
-    live: bool,
-}
-
-/// Readiness.
-#[derive(JsonSchema)]
-#[allow(dead_code)] // Its schema is what is used.
-struct Ready {
-    ready: bool,
-}
 
 /// An object without fields.
 #[derive(serde::Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use occ_core::{
     digest,
 };
 
-use crate::catalogue::Operation;
+use crate::operation::Operation;
 
 const KEY_MAX: usize = 255;
 

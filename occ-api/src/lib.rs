@@ -9,6 +9,7 @@ mod catalogue;
 mod envelope;
 mod headers;
 mod openapi;
+mod operation;
 mod operations;
 mod reject;
 mod routes;

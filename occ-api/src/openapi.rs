@@ -4,7 +4,10 @@ use occ_core::{admission::Detail, reason::ApiCode};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{Gives, OPERATIONS, Operation};
+use crate::{
+    catalogue::OPERATIONS,
+    operation::{Gives, Operation},
+};
 
 const REQUEST_ID: &str = "^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 

@@ -2,7 +2,8 @@
 
 use axum::{Router, extract::State, routing::get};
 use occ_core::admission::Refusal;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Handled;
 use crate::{Api, envelope::Reply};
@@ -19,8 +20,20 @@ async fn openapi() -> Handled {
     Ok(Reply::Document(crate::openapi().to_string()))
 }
 
+/// Liveness.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Live {
+    live: bool,
+}
+
+/// Readiness.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    ready: bool,
+}
+
 async fn live() -> Handled {
-    Ok(Reply::ok(json!({ "live": true }))?)
+    Ok(Reply::ok(Live { live: true })?)
 }
 
 /// Ready means that the store answers.
@@ -30,5 +43,5 @@ async fn ready(State(api): State<Api>) -> Handled {
         .now()
         .await
         .map_err(|_| Refusal::unavailable("The database is unavailable."))?;
-    Ok(Reply::ok(json!({ "ready": true }))?)
+    Ok(Reply::ok(Ready { ready: true })?)
 }

@@ -16,6 +16,7 @@ mod sources;
 mod workspace;
 
 pub(crate) use agents::SavedAgentSchema;
+pub(crate) use health::{Live, Ready};
 pub(crate) use installation::IssuedKeyView;
 pub(crate) use secrets::{Create as CreateSecret, Update as UpdateSecret};
 pub(crate) use workspace::Write as WriteWorkspaceFile;

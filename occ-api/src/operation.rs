@@ -1,0 +1,105 @@
+//! What an operation of the API is, as data.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+/// What body an operation takes.
+pub(crate) struct Body {
+    /// At most so many bytes.
+    pub limit: usize,
+    /// Its schema.
+    pub schema: Make,
+}
+
+pub(crate) type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// What an operation gives.
+pub(crate) enum Gives {
+    /// One thing.
+    One(Make),
+    /// All of a list.
+    List(Make),
+    /// A page of a list.
+    Page(Make),
+    /// 204.
+    Nothing,
+    /// Server-sent events of this thing.
+    Events(Make),
+    /// The OpenAPI document.
+    Document,
+}
+
+/// A parameter of a query.
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// A pattern, or nothing for an integer from 1 to 1000.
+    pub pattern: Option<&'static str>,
+}
+
+/// One operation.
+pub(crate) struct Operation {
+    pub id: &'static str,
+    pub method: &'static str,
+    pub path: &'static str,
+    pub about: &'static str,
+    pub body: Option<Body>,
+    pub status: u16,
+    pub gives: Gives,
+    pub query: &'static [Parameter],
+    /// `Idempotency-Key` is taken.
+    pub once: bool,
+    /// `If-Match` is taken, or an `ETag` given.
+    pub tagged: bool,
+    /// No key is needed.
+    pub open: bool,
+}
+
+pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+pub(crate) const fn op(
+    id: &'static str,
+    method: &'static str,
+    path: &'static str,
+    gives: Gives,
+    about: &'static str,
+) -> Operation {
+    Operation {
+        id,
+        method,
+        path,
+        about,
+        body: None,
+        status: 200,
+        gives,
+        query: &[],
+        once: false,
+        tagged: false,
+        open: false,
+    }
+}
+
+impl Operation {
+    pub(crate) const fn taking(self, limit: usize, schema: Make) -> Self {
+        Self {
+            body: Some(Body { limit, schema }),
+            ..self
+        }
+    }
+    pub(crate) const fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+    pub(crate) const fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+    pub(crate) const fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+    pub(crate) const fn tagged(self) -> Self {
+        Self { tagged: true, ..self }
+    }
+    pub(crate) const fn open(self) -> Self {
+        Self { open: true, ..self }
+    }
+}
