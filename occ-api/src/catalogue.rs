@@ -154,7 +154,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Makes a service key, which is shown this once.",
     )
     .taking(64 * KIB, of::<CreateServiceKey>)
-    .status(201),
+    .status(201)
+    .also(&[404, 409]),
     op(
         "revokeServiceKey",
         "DELETE",
@@ -162,7 +163,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Ends a service key.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listNamespaces",
         "GET",
@@ -189,7 +191,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<Namespace>),
         "Deletes an empty Namespace.",
     )
-    .status(202),
+    .status(202)
+    .also(&[409]),
     op(
         "listConfigurations",
         "GET",
@@ -232,7 +235,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes a Configuration that no Agent refers to.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listSecrets",
         "GET",
@@ -265,7 +269,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<SecretView>),
         "Replaces a Secret's value.",
     )
-    .taking(400 * KIB, of::<UpdateSecret>),
+    .taking(400 * KIB, of::<UpdateSecret>)
+    .also(&[409]),
     op(
         "deleteSecret",
         "DELETE",
@@ -273,7 +278,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes a Secret that nobody refers to.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listServiceAccounts",
         "GET",
@@ -306,7 +312,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes a service account that no Agent refers to.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "setServiceAccountCredential",
         "PATCH",
@@ -314,7 +321,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<AccountView>),
         "Replaces a service account's imported credential.",
     )
-    .taking(64 * KIB, of::<SetAccountCredential>),
+    .taking(64 * KIB, of::<SetAccountCredential>)
+    .also(&[409]),
     op(
         "issueServiceAccountCredential",
         "POST",
@@ -323,7 +331,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Has a driver issue a token.",
     )
     .taking(64 * KIB, of::<NoFields>)
-    .status(201),
+    .status(201)
+    .also(&[409]),
     op(
         "listCredentialSources",
         "GET",
@@ -339,7 +348,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Registers a credential source; refused without a Credential Gateway.",
     )
     .taking(64 * KIB, of::<AnyObject>)
-    .status(201),
+    .status(201)
+    .also(&[409]),
     op(
         "getCredentialSource",
         "GET",
@@ -395,7 +405,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<Preset>),
         "Changes a Preset.",
     )
-    .taking(64 * KIB, of::<UpdatePreset>),
+    .taking(64 * KIB, of::<UpdatePreset>)
+    .also(&[409]),
     op(
         "deletePreset",
         "DELETE",
@@ -403,7 +414,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes a Preset.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listAgents",
         "GET",
@@ -421,7 +433,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
     )
     .taking(448 * KIB, of::<CreateAgent>)
     .status(201)
-    .once(),
+    .once()
+    .also(&[501]),
     op("getAgent", "GET", agent!(""), One(of::<SavedAgentSchema>), "An Agent.").tagged(),
     op(
         "updateAgent",
@@ -431,7 +444,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Changes an Agent's draft; queues nothing.",
     )
     .taking(64 * KIB, of::<UpdateAgent>)
-    .tagged(),
+    .tagged()
+    .also(&[501]),
     op(
         "deleteAgent",
         "DELETE",
@@ -439,7 +453,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<Agent>),
         "Deletes an Agent, or repeats a failed deletion.",
     )
-    .status(202),
+    .status(202)
+    .also(&[409]),
     op(
         "deployAgent",
         "POST",
@@ -456,7 +471,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<Agent>),
         "Sets the desired state to stopped and queues the stop; `Location` says where it can be followed.",
     )
-    .status(202),
+    .status(202)
+    .also(&[409]),
     op(
         "getAgentStop",
         "GET",
@@ -470,14 +486,16 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         agent!("/gateway"),
         One(of::<GatewayEndpoint>),
         "Where the selected version's gateway is.",
-    ),
+    )
+    .also(&[409, 501]),
     op(
         "readWorkspaceFile",
         "GET",
         agent!("/workspace/files/{name}"),
         One(of::<WorkspaceFileView>),
         "A file of the live workspace.",
-    ),
+    )
+    .also(&[409]),
     op(
         "writeWorkspaceFile",
         "PUT",
@@ -486,21 +504,24 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Creates or replaces a file of the live workspace.",
     )
     // 16 KiB, each byte perhaps a six-byte escape (seed).
-    .taking(97 * KIB, of::<WriteWorkspaceFile>),
+    .taking(97 * KIB, of::<WriteWorkspaceFile>)
+    .also(&[409]),
     op(
         "getRuntimeCredentials",
         "GET",
         agent!("/runtime-credentials"),
         One(of::<CredentialStatus>),
         "Whether the Agent's transport credentials exist.",
-    ),
+    )
+    .also(&[501]),
     op(
         "provisionRuntimeCredentials",
         "POST",
         agent!("/runtime-credentials"),
         One(of::<CredentialStatus>),
         "Creates the Agent's transport credentials before its first version.",
-    ),
+    )
+    .also(&[409, 501]),
     op(
         "listAgentRevisions",
         "GET",
@@ -554,7 +575,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         One(of::<LogsView>),
         "A version's recent log lines, redacted.",
     )
-    .query(LOGS),
+    .query(LOGS)
+    .also(&[501, 504]),
     op(
         "listRoles",
         "GET",
@@ -570,7 +592,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Creates a Role of a Namespace.",
     )
     .taking(64 * KIB, of::<CreateRole>)
-    .status(201),
+    .status(201)
+    .also(&[409]),
     op(
         "getRole",
         "GET",
@@ -585,7 +608,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes a Role that no access binding names.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listAccessBindings",
         "GET",
@@ -601,7 +625,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Grants a Role of a Namespace.",
     )
     .taking(64 * KIB, of::<CreateAccessBinding>)
-    .status(201),
+    .status(201)
+    .also(&[409]),
     op(
         "getAccessBinding",
         "GET",
@@ -616,7 +641,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         Nothing,
         "Deletes an access binding.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
     op(
         "listServicePrincipals",
         "GET",

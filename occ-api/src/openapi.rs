@@ -1,5 +1,7 @@
 //! The OpenAPI 3.1 document, made of the operations and of the types' own schemas (docs/adr/0010).
 
+use std::collections::BTreeMap;
+
 use occ_core::{admission::Detail, reason::ApiCode};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -7,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     catalogue::OPERATIONS,
     operation::{Gives, Operation},
+    reject::status,
 };
 
 const REQUEST_ID: &str = "^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
@@ -60,6 +63,7 @@ pub fn document() -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "responses": refused(),
             "securitySchemes": { "key": { "type": "apiKey", "in": "header", "name": "x-api-key" } },
         },
         "security": [{ "key": [] }],
@@ -187,9 +191,27 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     }
     let mut all = Map::new();
     all.insert(operation.status.to_string(), done);
-    all.insert(
-        "default".to_owned(),
-        json!({ "description": "Refused.", "content": json(json!({ "$ref": "#/components/schemas/Error" })) }),
-    );
+    for status in operation.refusals() {
+        let refusal = json!({ "$ref": format!("#/components/responses/Refused{status}") });
+        all.insert(status.to_string(), refusal);
+    }
     Value::Object(all)
+}
+
+/// The refusals of each status, with the codes that have it.
+fn refused() -> Map<String, Value> {
+    let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in ApiCode::ALL {
+        codes.entry(status(*code).as_u16()).or_default().push(code.code());
+    }
+    let response = |(status, codes): (u16, Vec<&str>)| {
+        let narrowed = json!({ "properties": { "error": { "properties": { "code": { "enum": codes } } } } });
+        let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Error" }, narrowed] });
+        let refusal = json!({
+            "description": format!("Refused: {}.", codes.join(", ")),
+            "content": { "application/json": { "schema": schema } },
+        });
+        (format!("Refused{status}"), refusal)
+    };
+    codes.into_iter().map(response).collect()
 }

@@ -1,5 +1,7 @@
 //! What an operation of the API is, as data.
 
+use std::collections::BTreeSet;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// What body an operation takes.
@@ -52,6 +54,8 @@ pub(crate) struct Operation {
     pub tagged: bool,
     /// No key is needed.
     pub open: bool,
+    /// Statuses of its refusals, besides those that follow from what it takes.
+    pub also: &'static [u16],
 }
 
 pub(crate) fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -77,6 +81,7 @@ pub(crate) const fn op(
         once: false,
         tagged: false,
         open: false,
+        also: &[],
     }
 }
 
@@ -101,5 +106,31 @@ impl Operation {
     }
     pub(crate) const fn open(self) -> Self {
         Self { open: true, ..self }
+    }
+    pub(crate) const fn also(self, also: &'static [u16]) -> Self {
+        Self { also, ..self }
+    }
+
+    /// Every status with which it may refuse, in order. What it does not name, it never answers.
+    pub(crate) fn refusals(&self) -> BTreeSet<u16> {
+        let mut all = BTreeSet::from([500, 503]);
+        if !self.open {
+            // Any request is looked at for a query and a body that are not taken, and any caller for its grants.
+            all.extend([400, 401, 403, 413]);
+        }
+        if self.path.contains('{') {
+            all.insert(404);
+        }
+        if self.body.is_some() {
+            all.insert(415);
+        }
+        if self.once {
+            all.insert(409);
+        }
+        if self.tagged && self.method != "GET" {
+            all.extend([409, 412]);
+        }
+        all.extend(self.also);
+        all
     }
 }

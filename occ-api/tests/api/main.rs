@@ -7,6 +7,8 @@ mod deployments;
 mod http;
 mod lists;
 mod openapi;
+mod races;
+mod refusals;
 mod resources;
 mod served;
 mod workspace;

@@ -1,6 +1,9 @@
 //! A served control plane, and what its answers look like.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+};
 
 use occ_core::{
     control::{ControlPlane, CreateServiceKey},
@@ -73,19 +76,32 @@ impl Served {
     }
 
     pub async fn send(&self, method: Method, path: &str) -> Seen {
-        Seen::of(self.request(method, path).send().await.expect("an answer")).await
+        let request = self.request(method.clone(), path);
+        Self::documented(method, path, request).await
     }
 
     pub async fn json(&self, method: Method, path: &str, body: &Value) -> Seen {
-        Seen::of(self.request(method, path).json(body).send().await.expect("an answer")).await
+        let request = self.request(method.clone(), path).json(body);
+        Self::documented(method, path, request).await
     }
 
     pub async fn text(&self, method: Method, path: &str, body: impl Into<reqwest::Body>) -> Seen {
-        let request = self
-            .request(method, path)
-            .header("content-type", "application/json")
-            .body(body);
-        Seen::of(request.send().await.expect("an answer")).await
+        let request = self.request(method.clone(), path);
+        let request = request.header("content-type", "application/json").body(body);
+        Self::documented(method, path, request).await
+    }
+
+    /// The answer, whose status the OpenAPI document gives for this operation.
+    async fn documented(method: Method, path: &str, request: reqwest::RequestBuilder) -> Seen {
+        let seen = Seen::of(request.send().await.expect("an answer")).await;
+        if let Some(statuses) = statuses_of(&method, path) {
+            let status = seen.status.as_u16();
+            assert!(
+                statuses.contains(&status),
+                "{method} {path}: {status} is not documented"
+            );
+        }
+        seen
     }
 
     pub fn agents(&self) -> String {
@@ -151,6 +167,21 @@ impl Seen {
             detail["code"].as_str().unwrap_or_default(),
         )
     }
+}
+
+/// The statuses that the OpenAPI document gives for an operation; nothing when it knows none.
+fn statuses_of(method: &Method, path: &str) -> Option<Vec<u16>> {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(occ_api::openapi);
+    let path: Vec<_> = path.split('?').next()?.split('/').collect();
+    let fits = |template: &str| {
+        let template: Vec<_> = template.split('/').collect();
+        let same = |(part, given): (&&str, &&str)| part.starts_with('{') || part == given;
+        template.len() == path.len() && template.iter().zip(&path).all(same)
+    };
+    let paths = DOCUMENT["paths"].as_object()?;
+    let (_, methods) = paths.iter().find(|(template, _)| fits(template))?;
+    let responses = methods.get(method.as_str().to_ascii_lowercase())?["responses"].as_object()?;
+    responses.keys().map(|status| status.parse().ok()).collect()
 }
 
 /// A service key of this principal.

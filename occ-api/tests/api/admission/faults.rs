@@ -1,0 +1,146 @@
+//! How each check of the tables is made to fail.
+
+use std::collections::BTreeSet;
+
+use occ_core::{
+    driver::{Action, Rejection, ResourceKind, SettingRejection},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
+    resource::{AgentStatus, DesiredRuntimeState, ExecutionMode, HarnessAuth, NamespaceStatus},
+    store::{Change, Store as _, Write},
+};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{scene::Scene, table::Line};
+
+impl Scene<'_> {
+    /// Breaks what the later checks look at first, so that of two faults in one place the earlier one shows.
+    pub async fn fail(&mut self, table: &[Line], faults: &BTreeSet<&str>) {
+        if faults.contains("transport_credentials_kept") {
+            let seen = self.deploy().await;
+            assert_eq!(seen.status.as_u16(), 202, "{}", seen.body);
+            self.world().compute.lose_credentials(self.agent.id);
+        }
+        let failing = table.iter().rev().filter(|(name, ..)| faults.contains(name));
+        let mut values = json!({});
+        for (name, ..) in failing.clone() {
+            match *name {
+                "harness_selected" => values["harness"] = json!(""),
+                "harness_available" => values["harness"] = json!("embedded-only"),
+                "sandbox_document" => values["confined"] = json!(true),
+                "document_valid" => values["broken"] = json!(true),
+                _ => {}
+            }
+        }
+        // While everything is still permitted.
+        if values != json!({}) {
+            let served = &self.stage.served;
+            let path = served.path(&format!("/configurations/{}", self.configuration));
+            let seen = served.json(Method::PATCH, &path, &json!({ "values": values })).await;
+            assert_eq!(seen.data()["generation"], 2, "{}", seen.body);
+        }
+        for (name, ..) in failing {
+            self.fail_one(name).await;
+        }
+    }
+
+    #[allow(clippy::too_many_lines)] // One arm a fault.
+    async fn fail_one(&mut self, name: &str) {
+        match name {
+            "deploy_permission" => self.deny(Action::Deploy, ResourceKind::Agent),
+            "create_permission" => self.deny(Action::Create, ResourceKind::Agent),
+            "update_permission" => self.deny(Action::Update, ResourceKind::Agent),
+            "namespace_exists" => self.namespace = NamespaceId::random(),
+            "agent_exists" => self.agent_id = AgentId::random(),
+            "namespace_ready" => {
+                let world = self.world();
+                world
+                    .set_namespace(world.namespace, NamespaceStatus::Provisioning)
+                    .await;
+            }
+            "namespace_accepts" => {
+                let world = self.world();
+                world.set_namespace(world.namespace, NamespaceStatus::Failed).await;
+            }
+            "agent_active" => {
+                self.change(|agent| {
+                    agent.status = AgentStatus::Deleting;
+                    agent.desired_runtime_state = DesiredRuntimeState::Stopped;
+                })
+                .await;
+            }
+            "backend_configured" => {
+                self.change(|agent| agent.backend_id = Some("chatgpt".parse().expect("an id")))
+                    .await;
+                self.body["backendId"] = json!("chatgpt");
+            }
+            "sandbox_topology" => {
+                self.change(|agent| agent.execution_mode = ExecutionMode::Embedded)
+                    .await;
+            }
+            "configuration_permission" => self.deny(Action::Read, ResourceKind::Configuration),
+            "configuration_exists" => self.body["configurationId"] = json!(ConfigurationId::random()),
+            "configuration_document" => {
+                let world = self.world();
+                let row = world.store.configuration(world.namespace, self.configuration).await;
+                let mut row = row.expect("a read").expect("a Configuration");
+                row.id = ConfigurationId::random();
+                let id = row.id;
+                let change = Change::new().write(Write::Configuration(row));
+                world.store.commit(change).await.expect("a record without a document");
+                self.change(|agent| agent.configuration_id = id).await;
+            }
+            "harness_auth_present" => self.change(|agent| agent.harness_auth = None).await,
+            "harness_auth_namespace" => {
+                self.body["harnessAuth"]["source"]["namespaceId"] = json!(NamespaceId::random());
+            }
+            "harness_auth_permission" => {
+                self.deny_secret(if self.is_draft() { self.other } else { self.key });
+                self.deny(Action::Operate, ResourceKind::CredentialSource);
+            }
+            "credential_sources_permission" | "credential_sources_gateway" => {
+                self.body["credentialSources"] = json!([{ "sourceId": CredentialSourceId::random() }]);
+                if name == "credential_sources_permission" {
+                    self.deny(Action::Operate, ResourceKind::CredentialSource);
+                }
+            }
+            "plugins_supported" => self.body["plugins"] = json!({ "calendar@openai": { "enabled": true } }),
+            "current_auth_permission" => self.deny_secret(self.key),
+            "harness_auth_supported" => {
+                let source_id = CredentialSourceId::random();
+                self.change(|agent| agent.harness_auth = Some(HarnessAuth::CredentialSource { source_id }))
+                    .await;
+            }
+            "secret_bindings_permission" => self.deny_secret(self.bound),
+            "compute_topology" => {
+                let rejection = Rejection::Unsupported("This Compute delivers no credential.");
+                self.world().compute.reject_auth(Some(rejection));
+            }
+            "agent_principal" => {
+                let principal = &self.agent.service_principal_id;
+                self.world().iam.deny(principal, Action::Operate, ResourceKind::Secret);
+            }
+            "harness_auth_secret" => self.disown(self.key).await,
+            "harness_auth_source" => self.disown(self.other).await,
+            "secret_bindings_secrets" => self.disown(self.bound).await,
+            "secrets_resolved" => self.stage.vault.replace(self.key),
+            "gateway_settings" => {
+                let rejection = SettingRejection {
+                    setting: "gateway.tls.enabled",
+                    accepted: "must be omitted or false",
+                };
+                self.world().compute.reject_settings(Some(rejection));
+            }
+            // Done before.
+            "transport_credentials_kept"
+            | "harness_selected"
+            | "harness_available"
+            | "sandbox_document"
+            | "document_valid" => {}
+            "transport_credentials_permission" => self.deny(Action::Read, ResourceKind::Agent),
+            "workspace_defaults" => self.body["workspaceDefaultsId"] = json!("b".repeat(64)),
+            "name_free" => self.body["name"] = json!(self.agent.name),
+            other => panic!("no such fault: {other}"),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The order of admission, through HTTP (seed: Agents; spec/engine 3, 3.1).
+
+mod faults;
+mod scene;
+pub mod table;
+pub mod walk;

@@ -1,0 +1,79 @@
+//! Every pair of a table, over one store: of any two conditions that fail, the earlier check refuses, in its own words, and nothing
+//! is left behind.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use occ_core::store::Store;
+use serde_json::json;
+
+use super::{
+    scene::{Scene, Stage},
+    table::Line,
+};
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Operation {
+    Deploy,
+    Create,
+    Update,
+}
+
+/// Every pair of a table, and every line alone.
+pub async fn walk(operation: Operation, table: &'static [Line], store: Arc<dyn Store>) {
+    let stage = Stage::over(store).await;
+    for (index, (earlier, status, code, words)) in table.iter().enumerate() {
+        for (later, ..) in &table[index..] {
+            stage.relent().await;
+            let mut scene = Scene::new(&stage).await;
+            if operation != Operation::Deploy {
+                scene.body["draft"] = json!(true);
+            }
+            scene.fail(table, &BTreeSet::from([*earlier, *later])).await;
+            let world = &stage.served.world;
+            let before = (
+                world
+                    .store
+                    .revisions(world.namespace, scene.agent.id)
+                    .await
+                    .expect("a read")
+                    .len(),
+                world.store.agents(world.namespace).await.expect("a read").len(),
+                world
+                    .store
+                    .agent(world.namespace, scene.agent.id)
+                    .await
+                    .expect("a read"),
+            );
+            world.store.take_work();
+            world.store.take_audit();
+            let seen = match operation {
+                Operation::Deploy => scene.deploy().await,
+                Operation::Create => scene.create().await,
+                Operation::Update => scene.update().await,
+            };
+            let case = format!("{earlier} and {later}: {}", seen.body);
+            assert_eq!((seen.status.as_u16(), seen.code()), (*status, *code), "{case}");
+            assert!(seen.message().contains(words), "{case}");
+            let after = (
+                world
+                    .store
+                    .revisions(world.namespace, scene.agent.id)
+                    .await
+                    .expect("a read")
+                    .len(),
+                world.store.agents(world.namespace).await.expect("a read").len(),
+                world
+                    .store
+                    .agent(world.namespace, scene.agent.id)
+                    .await
+                    .expect("a read"),
+            );
+            assert_eq!(before, after, "{case}");
+            assert!(world.store.take_work().is_empty(), "{case}");
+            // A denial and a deployment into a Namespace that is not ready are recorded, and nothing else is.
+            let recorded = usize::from(*status == 403 || *code == "NAMESPACE_NOT_READY");
+            assert_eq!(world.store.take_audit().len(), recorded, "{case}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What must hold through HTTP on `PostgreSQL` as it does on the embedded database: the order of admission, and races.
+
+#[path = "../api/admission/mod.rs"]
+mod admission;
+#[path = "../api/races.rs"]
+mod races;
+#[allow(dead_code, reason = "the embedded database's tests use more of it")]
+#[path = "../api/served.rs"]
+mod served;
+
+use std::{process::ExitCode, sync::Arc};
+
+use admission::{
+    table,
+    walk::{Operation, walk},
+};
+use occ_conformance::{Case, run};
+use occ_core::store::{Store, postgres::PostgresStore};
+use occ_test_support::postgres::{Database, absent};
+
+fn main() -> ExitCode {
+    let cases = [
+        Case::new("of_two_faults_of_a_deployment_the_earlier_check_refuses", || {
+            on_a_server(|store| walk(Operation::Deploy, table::DEPLOY, store))
+        }),
+        Case::new("of_two_faults_of_a_creation_the_earlier_check_refuses", || {
+            on_a_server(|store| walk(Operation::Create, table::CREATE, store))
+        }),
+        Case::new("of_two_faults_of_a_change_the_earlier_check_refuses", || {
+            on_a_server(|store| walk(Operation::Update, table::UPDATE, store))
+        }),
+        Case::new("two_callers_at_one_agent_end_as_if_one_had_come_first", || {
+            on_a_server(races::in_pairs)
+        }),
+        Case::new("many_callers_at_one_agent_leave_nothing_unfinished", || {
+            on_a_server(races::all_at_once)
+        }),
+    ];
+    match absent() {
+        None => run(cases),
+        Some(reason) => run(cases.map(|case| Case::skipped(case.name().to_owned(), reason))),
+    }
+}
+
+/// Over an empty database of its own, which is there until the case is over.
+async fn on_a_server<F: Future<Output = ()>>(case: impl FnOnce(Arc<dyn Store>) -> F) {
+    let database = Database::fresh().await;
+    let store = PostgresStore::open(&database.settings())
+        .await
+        .expect("the store opens");
+    case(Arc::new(store)).await;
+}
