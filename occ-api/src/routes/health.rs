@@ -38,10 +38,6 @@ async fn live() -> Handled {
 
 /// Ready means that the store answers.
 async fn ready(State(api): State<Api>) -> Handled {
-    api.plane
-        .store()
-        .now()
-        .await
-        .map_err(|_| Refusal::unavailable("The database is unavailable."))?;
+    api.plane.store().now().await.map_err(Refusal::from)?;
     Ok(Reply::ok(Ready { ready: true })?)
 }

@@ -18,6 +18,7 @@ use occ_core::{
     resource::PrincipalId,
     store::Store,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use data_dir::{DataDir, DirLock, Role};
 pub(crate) use database::{Database, DatabaseArgs};
@@ -46,6 +47,7 @@ impl Host {
         roles: &[Role],
         tools: &Tools,
     ) -> Done<Self> {
+        refuse_instead_of_ending()?;
         let locks = roles.iter().map(|role| data.lock(*role)).collect::<Done<Vec<_>>>()?;
         let _alone = data.lock_set_up()?;
         let file = installation(&data, config, tools)?;
@@ -156,6 +158,14 @@ fn installation(data: &DataDir, config: Option<&Path>, tools: &Tools) -> Done<In
         data.write_installation(&stock_yaml(&tools.paths()?))?;
     }
     InstallationFile::read(&path).map_err(Failure::startup)
+}
+
+/// A write beyond the limit of a file's size then fails like one to a full disk; without a handler it ends the process.
+fn refuse_instead_of_ending() -> Done {
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    // The handler stays when this is dropped.
+    drop(signal(SignalKind::from_raw(number)).map_err(|error| Failure::startup(error.kind()))?);
+    Ok(())
 }
 
 async fn preflight(drivers: &Drivers) -> Done {

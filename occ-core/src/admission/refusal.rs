@@ -190,6 +190,7 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable => Self::unavailable("The database is unavailable."),
+            StoreError::NoSpace => Self::unavailable("The database has no space left."),
             StoreError::Corrupt(what) => {
                 tracing::error!(what, "a stored row does not decode");
                 Self::new(ApiCode::InternalError)

@@ -69,6 +69,7 @@ impl<'a> Tries<'a> {
                 Refusal::new(ApiCode::InternalError)
             }
             Err(CommitError::Unavailable) => Refusal::unavailable("The database is unavailable; nothing was done."),
+            Err(CommitError::NoSpace) => Refusal::unavailable("The database has no space left; nothing was done."),
             Err(CommitError::UnknownOutcome) => return Err(Uncommitted::Unknown(Refusal::unknown_outcome())),
         };
         Err(Uncommitted::Certain(refusal))

@@ -66,7 +66,7 @@ impl Terminal {
 
 /// An unclassified fault: where, and of which sort. Static words only, so that it can be logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{operation}: {kind:?}")]
+#[error("{operation}: {kind}")]
 pub struct Fault {
     /// The step that failed, in the driver's own words, written when the driver was: `"read the agent marker"`.
     pub operation: &'static str,
@@ -75,23 +75,31 @@ pub struct Fault {
 }
 
 /// The sort of a [`Fault`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FaultKind {
     /// The operating system refused, with the sort of refusal.
+    #[error("{0}")]
     Io(std::io::ErrorKind),
     /// No answer in time.
+    #[error("no answer in time")]
     Timeout,
     /// The other side answered something unusable.
+    #[error("the answer is unusable")]
     Protocol,
     /// The stored form could not be read.
+    #[error("the stored form is damaged")]
     Corrupt,
     /// The object changed meanwhile.
+    #[error("it changed meanwhile")]
     Conflict,
     /// The object does not exist.
+    #[error("it does not exist")]
     Missing,
     /// The other side refused.
+    #[error("it was refused")]
     Denied,
     /// The service is away.
+    #[error("the service is away")]
     Unavailable,
 }
 

@@ -179,9 +179,12 @@ pub enum CommitError {
     /// Nothing was committed.
     #[error("the change contradicts what is stored")]
     Refused,
-    /// The database does not answer or has no space; nothing was committed.
+    /// The database does not answer; nothing was committed.
     #[error("the database is unavailable")]
     Unavailable,
+    /// The disk of the database is full, or a quota on it; nothing was committed.
+    #[error("the database has no space left")]
+    NoSpace,
     /// The connection was lost at the commit: it may or may not have happened. Never repeated automatically.
     #[error("the outcome of the commit is not known")]
     UnknownOutcome,

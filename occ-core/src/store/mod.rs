@@ -43,9 +43,12 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// Why a read failed. Holds no text of the database: it may quote values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The database does not answer, is locked for too long, or has no space.
+    /// The database does not answer, or is locked for too long.
     #[error("the database is unavailable")]
     Unavailable,
+    /// The disk of the database is full, or a quota on it.
+    #[error("the database has no space left")]
+    NoSpace,
     /// A stored row does not decode.
     #[error("a stored {0} does not decode")]
     Corrupt(&'static str),

@@ -101,11 +101,13 @@ pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdow
     publish(shared, &outcome, &pass, started, &heartbeat).await;
 }
 
-/// Commits while the claim holds: a store that is away for a moment costs no attempt, and no finished effect.
+/// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.
 async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
     loop {
         match shared.store.commit(change.clone()).await {
-            Err(CommitError::Unavailable) if heartbeat.renewed() => tokio::time::sleep(STORE_PAUSE).await,
+            Err(CommitError::Unavailable | CommitError::NoSpace) if heartbeat.renewed() => {
+                tokio::time::sleep(STORE_PAUSE).await;
+            }
             committed => return committed,
         }
     }

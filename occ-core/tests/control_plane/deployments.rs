@@ -13,13 +13,10 @@ use occ_core::{
     store::{CommitError, Store as _, WorkState},
     work::Target,
 };
-use occ_test_support::drivers::{Call, NullCompute, World, document};
+use occ_test_support::drivers::{Call, World, document};
 use serde_json::json;
 
-use crate::{
-    people::{operator, person},
-    queue,
-};
+use crate::{people::person, queue};
 
 fn work(world: &World, agent: AgentId, revision: RevisionId) -> Target {
     Target::Revision {

@@ -95,6 +95,12 @@ impl Refusal {
         }
     }
 
+    /// Whether the server's disk is full.
+    fn no_space(&self) -> bool {
+        // disk_full.
+        self.code == "53100"
+    }
+
     /// Whether it breaks a rule of what is stored, which repeating does not mend.
     fn breaks_a_rule(&self) -> bool {
         // Invalid data, a broken constraint, a case that a function does not have, an exception that it raises.
@@ -111,6 +117,10 @@ impl From<Fault> for StoreError {
             // data_corrupted, index_corrupted.
             Fault::Refused(refusal) if matches!(refusal.code.as_str(), "XX001" | "XX002") => {
                 Self::Corrupt("database page")
+            }
+            Fault::Refused(refusal) if refusal.no_space() => {
+                tracing::warn!("the database has no space left");
+                Self::NoSpace
             }
             Fault::Refused(refusal) => {
                 tracing::warn!(code = refusal.code, "the database did not answer");
@@ -145,6 +155,10 @@ impl From<Fault> for CommitError {
                 "a change breaks a rule of the schema"
             );
             return Self::Refused;
+        }
+        if refusal.no_space() {
+            tracing::warn!("the database has no space left");
+            return Self::NoSpace;
         }
         tracing::warn!(code = refusal.code, "the database took no change");
         Self::Unavailable

@@ -51,7 +51,10 @@ pub(super) async fn look(connection: &mut PgConnection) -> Result<Found, sqlx::E
     let version: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM occ.schema_version")
         .fetch_one(connection)
         .await?;
-    Ok(version.map_or(Found::Foreign, Found::Version))
+    // A migration and its number are one transaction: nobody who finishes one leaves less.
+    Ok(version
+        .filter(|version| *version > 0)
+        .map_or(Found::Foreign, Found::Version))
 }
 
 /// Applies what is missing, in one transaction. Another process may be doing the same: whoever comes second finds it done.

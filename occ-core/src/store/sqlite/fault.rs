@@ -77,6 +77,10 @@ impl From<Fault> for StoreError {
             Fault::Database(error) if matches!(code(&error), Some(Code::Corrupt | Code::NotADatabase)) => {
                 Self::Corrupt("database page")
             }
+            Fault::Database(error) if code(&error) == Some(Code::Full) => {
+                tracing::warn!("the database has no space left");
+                Self::NoSpace
+            }
             Fault::Database(error) => {
                 tracing::warn!(code = number(&error), "the database did not answer");
                 Self::Unavailable
@@ -124,9 +128,16 @@ impl From<Refused> for CommitError {
             }
             Refused::Fault(Fault::Database(error)) => error,
         };
-        if code(&error) != Some(Code::Constraint) {
-            tracing::warn!(code = number(&error), "the database took no change");
-            return Self::Unavailable;
+        match code(&error) {
+            Some(Code::Constraint) => {}
+            Some(Code::Full) => {
+                tracing::warn!("the database has no space left");
+                return Self::NoSpace;
+            }
+            _ => {
+                tracing::warn!(code = number(&error), "the database took no change");
+                return Self::Unavailable;
+            }
         }
         taken(&error).map_or_else(
             || {

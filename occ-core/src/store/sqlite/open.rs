@@ -203,6 +203,8 @@ async fn prepare(connection: &mut SqliteConnection, path: &Path) -> Result<(), O
                 known: schema::VERSION,
             });
         }
+        // A migration and its number are one transaction: nobody who finishes one leaves less.
+        Found::Version(found) if found < 1 => return Err(OpenError::NotADatabase { path: path.to_owned() }),
         Found::Empty | Found::Version(_) => {}
     }
     let row = sqlx::query("PRAGMA journal_mode = WAL")

@@ -18,7 +18,7 @@ const APPLICATION_ID: i64 = 0x4f43_4331;
 pub(super) enum Found {
     /// Nobody's yet.
     Empty,
-    /// Ours, of this version.
+    /// Ours, of this version; below 1 when it is damaged.
     Version(i64),
     /// Another program's.
     Foreign,
@@ -31,6 +31,13 @@ pub(super) async fn look(connection: &mut SqliteConnection) -> Result<Found, sql
         .await?
         .try_get(0)?;
     if application == APPLICATION_ID {
+        let known: i64 = sqlx::query("SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'")
+            .fetch_one(&mut *connection)
+            .await?
+            .try_get(0)?;
+        if known == 0 {
+            return Ok(Found::Version(0));
+        }
         let row = sqlx::query("SELECT max(version) FROM schema_version")
             .fetch_one(connection)
             .await?;

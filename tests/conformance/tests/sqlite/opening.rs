@@ -172,6 +172,22 @@ pub async fn a_newer_schema_is_refused_and_stays_as_it_is() {
     assert_eq!(fs::read(&file).expect("the file"), before);
 }
 
+pub async fn a_schema_without_a_version_is_damage_and_stays_as_it_is() {
+    for spoilt in [
+        "DELETE FROM schema_version",
+        "UPDATE schema_version SET version = -1",
+        "UPDATE schema_version SET version = 0",
+        "DROP TABLE schema_version",
+    ] {
+        let (_directory, file) = place();
+        SqliteStore::open(&file).await.expect("the store opens").close().await;
+        let before = made(&file, spoilt).await;
+        let error = refused(&file).await;
+        assert!(matches!(error, OpenError::NotADatabase { .. }), "{spoilt}: {error}");
+        assert_eq!(fs::read(&file).expect("the file"), before);
+    }
+}
+
 pub async fn a_database_that_another_program_keeps_locked_is_refused() {
     let (_directory, file) = place();
     SqliteStore::open(&file).await.expect("the store opens").close().await;

@@ -54,7 +54,7 @@ pub async fn a_full_file_system_refuses_the_change_and_recovers() {
         }
     };
     assert!(committed > 3, "{refusal}");
-    assert_eq!(refusal, "refused Unavailable");
+    assert_eq!(refusal, "refused NoSpace");
     assert_eq!(next().await, format!("read {committed}"));
     // The child's file system is reached through its root.
     let inside = format!("/proc/{pid}/root{}", directory.path().display());
