@@ -6,7 +6,7 @@ use std::{
 };
 
 use occ_core::id::RevisionId;
-use occ_runtime::{identity::ProcessIdentity, status::Status};
+use occ_runtime::{identity::ProcessIdentity, orphans, status::Status};
 
 use crate::{
     error::{Error, Result},
@@ -22,6 +22,8 @@ pub(crate) enum Run {
     Over,
     /// The supervisor is gone; its keeper is killing what is left.
     Ending,
+    /// Supervisor and keeper are gone, and these of their processes are left.
+    Orphaned(Vec<ProcessIdentity>),
     /// A supervisor that has not said yet who it is or what it runs, or a launch that was begun by somebody who is gone.
     Unknown(Option<ProcessIdentity>),
     /// A living supervisor, and what it says.
@@ -47,10 +49,15 @@ fn observe(lock: &Path, find: impl FnOnce(&ProcessIdentity) -> Option<Status>) -
     // While a launcher lives, nobody tries the lock that its supervisor is about to take. When it is gone, its supervisor has
     // the lock or never will.
     if !locked(&naming::launch_lock(lock))? && !locked(lock)? {
-        return Ok(if locked(&naming::tree_lock(lock))? {
-            Run::Ending
-        } else {
+        let tree = naming::tree_lock(lock);
+        if locked(&tree)? {
+            return Ok(Run::Ending);
+        }
+        let left = orphans::find(&tree);
+        return Ok(if left.is_empty() {
             Run::Over
+        } else {
+            Run::Orphaned(left)
         });
     }
     // Until the new holder has written itself, the file names an earlier one.

@@ -94,7 +94,8 @@ pub(crate) fn prepare(instance: &Instance, cx: &OperationContext, context: &Revi
         return pending();
     }
     match observe::serving(&place.agent)? {
-        Run::Over => alone(instance, cx, context, place, &revision),
+        // What is left of a killed run is ended by the new one's keeper before anything starts.
+        Run::Over | Run::Orphaned(_) => alone(instance, cx, context, place, &revision),
         Run::Ending | Run::Unknown(_) => pending(),
         Run::Supervised(status) if status.revision_id == target.id => {
             let on_route = active.is_some_and(|active| active.revision_id == target.id);
@@ -131,7 +132,8 @@ pub(crate) fn activate(instance: &Instance, cx: &OperationContext, context: &Rev
         return pending();
     }
     match observe::serving(&place.agent)? {
-        Run::Over => alone(instance, cx, context, place, &revision),
+        // What is left of a killed run is ended by the new one's keeper before anything starts.
+        Run::Over | Run::Orphaned(_) => alone(instance, cx, context, place, &revision),
         Run::Ending | Run::Unknown(_) => pending(),
         Run::Supervised(status) if status.revision_id == target.id => {
             match Said::status(&status, Pending::RevisionFinalizationIncomplete) {
@@ -186,7 +188,7 @@ fn beside(
                 _ => Said::status(&status, Pending::RevisionIncomplete),
             }));
         }
-        Run::Over => {}
+        Run::Over | Run::Orphaned(_) => {}
     }
     if let Some(status) = current_check(instance, context, &place, revision)? {
         match &status.state {

@@ -63,10 +63,10 @@ fn grace(run: &RunPaths) -> Duration {
     LaunchSpec::read(&run.spec).map_or(UNKNOWN_GRACE, |spec| Duration::from_millis(spec.stop_grace_ms))
 }
 
-fn signal(supervisor: &ProcessIdentity, signal: Signal) -> Result<()> {
-    match supervisor.signal(signal) {
+fn signal(process: &ProcessIdentity, signal: Signal) -> Result<()> {
+    match process.signal(signal) {
         Ok(()) | Err(NotSignalled::Ended) => Ok(()),
-        Err(NotSignalled::Refused) => Err(Fault::new("signal the supervisor", FaultKind::Denied).into()),
+        Err(NotSignalled::Refused) => Err(Fault::new("signal a process of the version", FaultKind::Denied).into()),
     }
 }
 
@@ -121,6 +121,12 @@ fn drains(cx: &OperationContext, paths: &RunPaths, run: Run) -> Result<bool> {
             return Ok(false);
         }
         Run::Ending | Run::Unknown(None) => {}
+        // Nobody is left who could let them drain.
+        Run::Orphaned(left) => {
+            for process in &left {
+                signal(process, Signal::Kill)?;
+            }
+        }
         Run::Unknown(Some(supervisor)) => tell(cx, paths, &supervisor)?,
         Run::Supervised(status) => tell(cx, paths, &status.supervisor)?,
     }

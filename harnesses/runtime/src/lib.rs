@@ -2,6 +2,8 @@
 
 pub mod exit;
 pub mod identity;
+#[cfg(feature = "identity")]
+pub mod orphans;
 pub mod spec;
 pub mod status;
 

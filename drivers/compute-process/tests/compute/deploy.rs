@@ -207,7 +207,7 @@ async fn the_control_planes_environment_reaches_no_workload() {
         .filter_map(|entry| entry.split('=').next())
         .collect();
     names.sort_unstable();
-    assert_eq!(names, ["CONTROL", "HOME", "KEY", "PASSWORD", "VERSION"]);
+    assert_eq!(names, ["CONTROL", "HOME", "KEY", "OCC_TREE", "PASSWORD", "VERSION"]);
     scene.stopped(&revision).await;
 }
 

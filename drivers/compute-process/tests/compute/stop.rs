@@ -6,7 +6,7 @@ use occ_core::driver::Stop;
 use occ_runtime::identity::ProcessIdentity;
 use serde_json::Value;
 
-use crate::scene::{Scene, cmdline, suspend, until};
+use crate::scene::{Scene, children, cmdline, kill, suspend, until};
 
 #[tokio::test]
 async fn a_stop_leaves_no_process_and_no_port_and_keeps_the_agents_data() {
@@ -78,6 +78,28 @@ async fn a_supervisor_that_does_not_end_is_killed_with_its_component() {
     assert_eq!(stop().await, Ok(Stop::Draining));
     scene.process("supervise");
     scene.clock.advance(Duration::from_secs(15));
+    scene.stopped(&revision).await;
+    assert!(scene.processes("").is_empty());
+}
+
+#[tokio::test]
+async fn a_stop_ends_what_a_killed_supervisor_and_keeper_left() {
+    let scene = Scene::new().provided().await;
+    scene.control("child", true);
+    let revision = scene.revision(1);
+    scene.deployed(&revision).await.unwrap();
+    until(async || scene.processes("sleep").len() == 1).await;
+    let supervisor = scene.process("supervise");
+    let both: Vec<u32> = children(supervisor).into_iter().chain([supervisor]).collect();
+    // Neither sees the other one's end.
+    both.iter().copied().for_each(suspend);
+    both.into_iter().for_each(kill);
+    until(async || scene.processes("gateway").is_empty()).await;
+    assert_eq!(scene.processes("sleep").len(), 1, "nobody ended it");
+    assert_eq!(
+        scene.driver.stop_revision(&scene.cx, &revision.target).await,
+        Ok(Stop::Draining)
+    );
     scene.stopped(&revision).await;
     assert!(scene.processes("").is_empty());
 }

@@ -3,7 +3,8 @@
 //! The keeper is a child subreaper. Whatever the command starts stays below it, also in another session, and is killed before
 //! the keeper ends: when the command ends, when the supervisor says so, and when the supervisor dies (its end of the socket
 //! closes; unlike a death signal that does not depend on a thread). When the keeper itself is killed, the command gets
-//! SIGKILL from the kernel, and the rest falls to the supervisor, a subreaper too.
+//! SIGKILL from the kernel, and the rest falls to the supervisor, a subreaper too. When both are killed, the next keeper ends
+//! what they left.
 
 mod exec;
 pub mod wire;
@@ -30,7 +31,7 @@ use tokio::{
 use wire::{Report, Request};
 use zeroize::Zeroizing;
 
-use crate::{status::Exit, tree};
+use crate::{identity, orphans, status::Exit, tree};
 
 /// This program, also after its file was replaced by another version.
 pub const SELF: &str = "/proc/self/exe";
@@ -65,6 +66,22 @@ async fn keep() -> io::Result<()> {
 
     while lock.try_lock().is_err() {
         // An earlier supervisor was killed and its keeper is still ending the tree.
+        tokio::select! {
+            () = tokio::time::sleep(LOCK_RETRY) => {}
+            _ = requests.next_line() => return Ok(()),
+        }
+    }
+
+    loop {
+        // An earlier supervisor and its keeper were killed together.
+        let left = orphans::find(&head.tree_lock);
+        if left.is_empty() {
+            break;
+        }
+        for process in left {
+            // One that ended meanwhile needs no signal; the next look tells of one that did not.
+            let _ = process.signal(identity::Signal::Kill);
+        }
         tokio::select! {
             () = tokio::time::sleep(LOCK_RETRY) => {}
             _ = requests.next_line() => return Ok(()),

@@ -19,7 +19,7 @@ use super::budget::Cgroup;
 use crate::{
     spec::Probe,
     status::Exit,
-    supervise::{Child, End, Event, Supervisor, output, remove_directory},
+    supervise::{Child, End, Event, Supervisor, is_full, output, remove_directory},
 };
 
 /// Longest output of a check, in bytes (spec/drivers 7.1).
@@ -52,17 +52,19 @@ pub enum Outcome {
 }
 
 impl Attempt<'_> {
-    /// Runs the check; nothing of it is left afterwards, neither process nor file.
-    pub async fn run(&self, supervisor: &mut Supervisor) -> Result<Outcome, End> {
+    /// Runs the check; nothing of it is left afterwards, neither process nor file. Says besides whether it left the disk full.
+    pub async fn run(&self, supervisor: &mut Supervisor) -> Result<(Outcome, bool), End> {
         let root = Path::new(&self.probe.directory);
         let outcome = if prepare(root, self.probe).is_ok() {
             self.execute(supervisor).await
         } else {
             Ok(Outcome::Unprepared)
         };
+        // Looked at before the check's own files make room.
+        let full = root.parent().is_some_and(is_full);
         // What cannot be removed now is removed before the next check.
         let _ = remove_directory(root);
-        outcome
+        Ok((outcome?, full))
     }
 
     async fn execute(&self, supervisor: &mut Supervisor) -> Result<Outcome, End> {

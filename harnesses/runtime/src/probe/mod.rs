@@ -11,7 +11,7 @@ mod report;
 use std::time::Duration;
 
 use attempt::{Attempt, Outcome};
-use occ_core::reason::{Cause, ProcessExit, RuntimeCode, Token};
+use occ_core::reason::{Cause, PreparationReason, PreparationStage, ProcessExit, RuntimeCode, Token};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -88,8 +88,8 @@ pub async fn run(supervisor: &mut Supervisor, probe: &Probe) -> Result<(), End> 
     let cgroup = budget::Cgroup::find(supervisor.spec.limits.cgroup.as_deref());
     let cap = budget::cap(probe.base_timeout_ms, probe.cpu_budget_ms, cgroup.quota());
     let reader = Reader::parse(&probe.reader);
-    let (verdict, waited) = match reader {
-        None => (Verdict::Failed(Cause::WrapperError), None),
+    let Look { verdict, waited, full } = match reader {
+        None => Verdict::Failed(Cause::WrapperError).into(),
         Some(reader) => look(supervisor, probe, reader, cap, &cgroup).await?,
     };
     let code = verdict.code();
@@ -113,9 +113,33 @@ pub async fn run(supervisor: &mut Supervisor, probe: &Probe) -> Result<(), End> 
         begun,
         code.map(RuntimeCode::code),
     );
-    match code {
-        None => Ok(()),
-        Some(code) => Err(Held::new(&supervisor.spec.component, Token::known("model-probe"), code, cause).into()),
+    let Some(code) = code else { return Ok(()) };
+    let held = Held::new(&supervisor.spec.component, Token::known("model-probe"), code, cause);
+    Err(if full {
+        // The code says what became of the check; this says what to mend.
+        held.because(PreparationStage::Layout, PreparationReason::StorageFull, None)
+    } else {
+        held
+    }
+    .into())
+}
+
+/// What a check came to.
+struct Look {
+    verdict: Verdict,
+    /// How long it waited for CPU time, when that is known.
+    waited: Option<Duration>,
+    /// Whether no space was left when it ended.
+    full: bool,
+}
+
+impl From<Verdict> for Look {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            waited: None,
+            full: false,
+        }
     }
 }
 
@@ -125,29 +149,34 @@ async fn look(
     reader: Reader,
     cap: Duration,
     cgroup: &budget::Cgroup,
-) -> Result<(Verdict, Option<Duration>), End> {
+) -> Result<Look, End> {
     if reader == Reader::Openclaw && preflight::rejects(supervisor, probe).await? {
-        return Ok((Verdict::Authentication, None));
+        return Ok(Verdict::Authentication.into());
     }
     let mut repeated = false;
     loop {
-        let outcome = Attempt { probe, cap, cgroup }.run(supervisor).await?;
-        let (verdict, waited) = match outcome {
-            Outcome::Ended { stdout, exit } => (reader.read(probe, &stdout, exit), None),
-            Outcome::NotStarted(errno) => (process_exit(ProcessExit::Errno(errno)), None),
-            Outcome::Overflow => (process_exit(ProcessExit::Errno(Token::known("ENOBUFS"))), None),
+        let (outcome, full) = Attempt { probe, cap, cgroup }.run(supervisor).await?;
+        let verdict = match outcome {
+            Outcome::Ended { stdout, exit } => reader.read(probe, &stdout, exit),
+            Outcome::NotStarted(errno) => process_exit(ProcessExit::Errno(errno)),
+            Outcome::Overflow => process_exit(ProcessExit::Errno(Token::known("ENOBUFS"))),
             Outcome::Capped { elapsed, waited } => {
                 let starved = waited.is_some_and(|waited| waited > elapsed / 4);
-                return Ok((if starved { Verdict::Starved } else { Verdict::Timeout }, waited));
+                let verdict = if starved { Verdict::Starved } else { Verdict::Timeout };
+                return Ok(Look { verdict, waited, full });
             }
-            Outcome::Unprepared => (Verdict::Failed(Cause::WrapperError), None),
+            Outcome::Unprepared => Verdict::Failed(Cause::WrapperError),
         };
         // The provider may have been slow once. A check that used up its cap had time enough.
         if verdict == Verdict::Timeout && reader == Reader::Openclaw && !repeated {
             repeated = true;
             continue;
         }
-        return Ok((verdict, waited));
+        return Ok(Look {
+            verdict,
+            waited: None,
+            full,
+        });
     }
 }
 

@@ -1,13 +1,13 @@
 //! The component itself: started, watched until it serves, and started again when it ends.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, path::Path, pin::pin, time::Duration};
 
 use occ_core::reason::{PreparationReason, PreparationStage, RuntimeCode, Token};
 use rustix::io::Errno;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    Child, End, Event, Held, Supervisor, output,
+    Child, End, Event, Held, Supervisor, is_full, output,
     readiness::{Readiness, Seen},
 };
 use crate::status::{Exit, State};
@@ -73,11 +73,16 @@ fn held(supervisor: &Supervisor, run: &Run) -> Held {
     let component = &supervisor.spec.component;
     let failure = |check, code| Held::new(component, Token::known(check), code, None);
     match run {
-        Run::Ended { exit, .. } => failure("startup", RuntimeCode::Unavailable).because(
-            PreparationStage::Readiness,
-            PreparationReason::ComponentExited,
-            Some(*exit),
-        ),
+        Run::Ended { exit, .. } => {
+            // A program without space to write in seldom says so by its exit.
+            let full = is_full(Path::new(&supervisor.spec.working_directory));
+            let reason = if full {
+                PreparationReason::StorageFull
+            } else {
+                PreparationReason::ComponentExited
+            };
+            failure("startup", RuntimeCode::Unavailable).because(PreparationStage::Readiness, reason, Some(*exit))
+        }
         Run::NotStarted(errno) => {
             let held = failure("startup", RuntimeCode::Unavailable);
             match Errno::from_raw_os_error(*errno) {

@@ -9,6 +9,7 @@ mod lock;
 mod publish;
 mod readiness;
 mod serve;
+mod space;
 mod tools;
 
 use std::{
@@ -25,6 +26,7 @@ pub use publish::Publisher;
 use rustix::process::{self, Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+pub use space::is_full;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -36,7 +38,7 @@ use crate::{
     identity::ProcessIdentity,
     keep::wire::Order,
     log::{Log, LogFile, Redactor},
-    probe,
+    orphans, probe,
     secrets::{InvalidSecrets, Secrets},
     setup,
     spec::{Environment, InvalidSpec, LaunchSpec},
@@ -102,6 +104,8 @@ impl Stop {
         let (sender, receiver) = watch::channel(false);
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        // With a handler, which stays, a write beyond a limit of a file's size fails instead of ending the process.
+        drop(signal(SignalKind::from_raw(process::Signal::XFSZ.as_raw()))?);
         tokio::spawn(async move {
             loop {
                 tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
@@ -233,14 +237,17 @@ impl Supervisor {
 
     /// A command of this component with its environment filled.
     pub fn task(&self, command: &[String], environment: &Environment, directory: &str) -> Task {
+        let tree_lock = lock::tree_lock(&self.spec.files.lock);
+        let mut environment = self.secrets.environment(environment);
+        environment.insert(orphans::MARK.to_owned(), tree_lock.display().to_string());
         Task {
             order: Order {
                 command: command.to_vec(),
-                environment: self.secrets.environment(environment),
+                environment,
                 working_directory: directory.to_owned(),
                 limits: self.spec.limits.clone(),
             },
-            tree_lock: lock::tree_lock(&self.spec.files.lock),
+            tree_lock,
             grace_ms: self.spec.stop_grace_ms,
         }
     }

@@ -1,4 +1,4 @@
-use std::fs::File;
+use std::{fs::File, process::Command};
 
 use occ_runtime::{
     identity::{ProcessIdentity, Signal},
@@ -115,6 +115,31 @@ fn killing_supervisor_and_keeper_at_once_ends_the_component() {
     supervisor.signal(Signal::Kill).unwrap();
     let _ = keeper.signal(Signal::Kill);
     eventually("no orphan", || gone(&workload.recorded("gateway")));
+}
+
+#[test]
+fn what_a_killed_supervisor_and_keeper_leave_is_ended_before_the_next_component_starts() {
+    let (workload, supervisor, processes) = family();
+    let keeper = Workload::keeper(&supervisor);
+    // Neither sees the other one's end.
+    for process in [&supervisor, &keeper] {
+        let stopped = Command::new("kill").arg("-STOP").arg(process.pid.to_string()).status();
+        assert!(stopped.unwrap().success());
+    }
+    keeper.signal(Signal::Kill).unwrap();
+    supervisor.signal(Signal::Kill).unwrap();
+    eventually("the component is gone", || gone(&processes[..1]));
+    assert!(
+        processes[1..].iter().all(ProcessIdentity::is_alive),
+        "nobody ended these"
+    );
+    let next = eventually("the lock", || match workload.launch_output() {
+        output if output.status.success() => ProcessIdentity::read(&workload.path("lock")),
+        _ => None,
+    });
+    workload.until("ready again", |status| status.supervisor == next && status.ready());
+    assert_eq!(gone(&processes), Some(()));
+    assert_eq!(workload.recorded("gateway").len(), 2);
 }
 
 #[test]

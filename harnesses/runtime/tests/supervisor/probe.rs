@@ -2,9 +2,10 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
+    process::Command,
 };
 
-use occ_core::reason::{Cause, ProbeStatus, ProcessExit, RuntimeCode, Token};
+use occ_core::reason::{Cause, PreparationReason, PreparationStage, ProbeStatus, ProcessExit, RuntimeCode, Token};
 use occ_runtime::{spec::EnvSource, status::State};
 
 use crate::workload::Workload;
@@ -130,7 +131,7 @@ fn a_check_sees_its_own_directories_and_environment_only_and_is_not_repeated_aft
     let saw = workload.text("probe-saw");
     let mut lines = saw.lines();
     assert_eq!(lines.next(), workload.path("lock.probe/home").to_str());
-    assert_eq!(lines.next(), Some("HOME STATE"));
+    assert_eq!(lines.next(), Some("HOME OCC_TREE STATE"));
     assert_eq!(lines.next(), Some("{\"setting\":1}"));
     assert!(!workload.path("lock.probe").exists());
     let _ = workload.get("/exit/1");
@@ -143,6 +144,51 @@ fn directories_that_cannot_be_made_are_the_wrapper_s_error() {
     let mut workload = Workload::gateway(&[]).with_probe(OPENCLAW, &["row:ok"]);
     workload.spec.probe.as_mut().unwrap().directory = "/proc/no-directory-here".to_owned();
     assert_eq!(outcome(&workload), failed(Cause::WrapperError));
+}
+
+/// Whether this machine lets a test mount something.
+fn mountable() -> bool {
+    let works = Command::new("unshare")
+        .args(["-r", "-m", "mount", "-t", "tmpfs", "none", "/mnt"])
+        .output();
+    let mountable = works.is_ok_and(|output| output.status.success());
+    if !mountable {
+        eprintln!("skipped: this machine lets nobody mount a file system");
+    }
+    mountable
+}
+
+#[test]
+fn a_check_that_finds_the_disk_full_keeps_its_code_and_says_so() {
+    if !mountable() {
+        return;
+    }
+    // No room for what the check is given; then room for that, and none for what it writes.
+    for (file, cause) in [
+        (300, Cause::WrapperError),
+        (1, Cause::ProcessExit(Some(ProcessExit::Status(3)))),
+    ] {
+        let mut workload = Workload::gateway(&[])
+            .with_probe(OPENCLAW, &["fill"])
+            .with_little_space("small");
+        let directory = workload.path("small/probe").display().to_string();
+        let probe = workload.spec.probe.as_mut().unwrap();
+        probe.files.insert("large".to_owned(), "x".repeat(file * 1024));
+        for (name, place) in [("HOME", "home"), ("STATE", "state")] {
+            let text = EnvSource::Text(format!("{directory}/{place}"));
+            probe.environment.insert(name.to_owned(), text);
+        }
+        probe.directory = directory;
+        assert_eq!(outcome(&workload), failed(cause));
+        let State::Held { preparation, .. } = workload.until_held().state else {
+            unreachable!("it was held")
+        };
+        let preparation = preparation.expect("what was found");
+        assert_eq!(
+            (preparation.stage, preparation.reason),
+            (PreparationStage::Layout, PreparationReason::StorageFull)
+        );
+    }
 }
 
 /// A provider that answers every request with this status; gives each request's head.

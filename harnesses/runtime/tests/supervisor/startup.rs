@@ -144,7 +144,12 @@ fn the_component_gets_exactly_its_environment_and_its_limits() {
     let environment = eventually("its environment", || {
         std::fs::read_to_string(format!("/proc/{pid}/environ")).ok()
     });
-    assert_eq!(environment, "PLAIN=plain\0");
+    let tree = format!("OCC_TREE={}.tree", workload.spec.files.lock);
+    assert_eq!(
+        environment,
+        format!("{tree}\0PLAIN=plain\0"),
+        "its own, and the tree's mark"
+    );
     let limits = workload.get("/limits").unwrap();
     let limit = |name: &str| {
         limits

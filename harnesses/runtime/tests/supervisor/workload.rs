@@ -44,6 +44,8 @@ pub struct Workload {
     pub spec: LaunchSpec,
     pub secrets: BTreeMap<String, String>,
     pub port: u16,
+    /// What the launcher is started through.
+    wrapper: Vec<String>,
     directory: TempDir,
 }
 
@@ -83,8 +85,20 @@ impl Workload {
             spec,
             secrets: BTreeMap::new(),
             port,
+            wrapper: Vec::new(),
             directory,
         }
+    }
+
+    /// The same, where this directory of it is a file system of 256 KiB in a mount namespace of the workload's own.
+    pub fn with_little_space(mut self, name: &str) -> Self {
+        const MOUNT: &str = r#"mount -t tmpfs -o size=256k none "$1" || exit; shift; exec "$@""#;
+        let at = self.path(name).display().to_string();
+        fs::create_dir(&at).unwrap();
+        self.wrapper = ["unshare", "-r", "-m", "sh", "-c", MOUNT, "sh", &at]
+            .map(str::to_owned)
+            .into();
+        self
     }
 
     /// The same with a model check whose runs behave so.
@@ -167,7 +181,9 @@ impl Workload {
     pub fn launch_output(&self) -> Output {
         let spec = self.path("spec.json");
         fs::write(&spec, serde_json::to_vec(&self.spec).unwrap()).unwrap();
-        let mut child = Command::new(RUNTIME)
+        let mut words = self.wrapper.iter().map(String::as_str).chain([RUNTIME]);
+        let mut child = Command::new(words.next().unwrap())
+            .args(words)
             .args(["launch", "--spec"])
             .arg(spec)
             .stdin(Stdio::piped())

@@ -32,7 +32,7 @@ use occ_core::{
     secret_value::SecretValue,
     time::Timestamp,
 };
-pub use process::{cmdline, environ, kill, named, suspend};
+pub use process::{children, cmdline, environ, kill, named, suspend};
 use serde_json::{Value, json};
 
 /// What the model credential is; looked for where it must not be.

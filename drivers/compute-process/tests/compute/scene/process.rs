@@ -29,6 +29,12 @@ pub fn environ(pid: u32) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/environ")).unwrap()).into_owned()
 }
 
+/// The processes that this one started, or took over.
+pub fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    text.split_whitespace().map(|number| number.parse().unwrap()).collect()
+}
+
 /// SIGKILL.
 pub fn kill(pid: u32) {
     let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
