@@ -75,12 +75,24 @@ async fn a_create_whose_outcome_is_unknown_keeps_its_value_and_is_not_repeated()
         world.plane.secrets(&world.admin, world.namespace).await.unwrap().len(),
         1
     );
-    world.store.fail(CommitError::Unavailable);
-    assert_eq!(
-        create(&world, "second").await.unwrap_err().code(),
-        ApiCode::DependencyUnavailable
-    );
-    assert_eq!(vault.len(), 1, "a create that certainly failed is taken back");
+    for (error, said) in [
+        (
+            CommitError::Unavailable,
+            "The database is unavailable; nothing was done.",
+        ),
+        (
+            CommitError::NoSpace,
+            "The database has no space left; nothing was done.",
+        ),
+    ] {
+        world.store.fail(error);
+        let refusal = create(&world, "second").await.unwrap_err();
+        assert_eq!(
+            (refusal.code(), refusal.message()),
+            (ApiCode::DependencyUnavailable, said)
+        );
+        assert_eq!(vault.len(), 1, "a create that certainly failed is taken back");
+    }
 }
 
 #[tokio::test]
