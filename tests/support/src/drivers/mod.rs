@@ -6,14 +6,16 @@ mod outside_secrets;
 mod plain_harness;
 mod plain_sandbox;
 mod recording_store;
+mod script;
 mod world;
 
 pub use iam::ScriptedIam;
-pub use null_compute::{Call, NullCompute, Script};
+pub use null_compute::{Call, NullCompute};
 pub use outside_secrets::OutsideSecrets;
 pub use plain_harness::PlainHarness;
 pub use plain_sandbox::PlainSandbox;
 pub use recording_store::{RecordingStore, Watch};
+pub use script::Script;
 pub use world::{World, WorldBuilder, document, drivers};
 
 use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};

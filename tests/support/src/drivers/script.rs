@@ -1,0 +1,70 @@
+//! What a test makes a driver answer.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use occ_core::driver::{EffectResult, OperationContext};
+
+type Future<T> = Pin<Box<dyn std::future::Future<Output = EffectResult<T>> + Send>>;
+type Answer<A, T> = Box<dyn FnOnce(A) -> Future<T> + Send>;
+
+/// Answers that wait for their calls, first in first out. Without one, the call gets the ordinary answer.
+pub struct Script<A, T>(Mutex<VecDeque<Answer<A, T>>>);
+
+impl<A, T> Default for Script<A, T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<A, T: Send + 'static> Script<A, T> {
+    /// The next call is answered so.
+    pub fn next(&self, answer: EffectResult<T>) {
+        self.with(move |_| answer);
+    }
+
+    /// The next `times` calls are answered so.
+    pub fn times(&self, times: usize, answer: &EffectResult<T>)
+    where
+        T: Clone,
+    {
+        (0..times).for_each(|_| self.next(answer.clone()));
+    }
+
+    /// The next call is answered from its argument.
+    pub fn with(&self, answer: impl FnOnce(A) -> EffectResult<T> + Send + 'static) {
+        self.during(|argument| {
+            let answer = answer(argument);
+            async move { answer }
+        });
+    }
+
+    /// The next call takes as long as this future. It is dropped when the operation is cancelled.
+    pub fn during<F>(&self, answer: impl FnOnce(A) -> F + Send + 'static)
+    where
+        F: std::future::Future<Output = EffectResult<T>> + Send + 'static,
+    {
+        lock(&self.0).push_back(Box::new(move |argument| Box::pin(answer(argument))));
+    }
+
+    /// How many answers still wait for their call.
+    pub fn waiting(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    pub(super) async fn play(&self, cx: &OperationContext, argument: A, ordinary: T) -> EffectResult<T> {
+        let answer = lock(&self.0).pop_front();
+        match answer {
+            Some(answer) => cx.run(answer(argument)).await,
+            None => Ok(ordinary),
+        }
+    }
+}
+
+/// The value, also after a test panicked while it held it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
