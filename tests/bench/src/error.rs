@@ -27,7 +27,8 @@ pub enum Error {
     NoServer,
     /// A rival's program failed.
     #[error(
-        "{program} could not be measured: is `npm install` done in the directory of --rivals, and is --node line 24?"
+        "{program} could not be measured: are `npm install` and the release build of awa done in the directory of --rivals, and is \
+         --node line 24?"
     )]
     Rival {
         /// Which.

@@ -21,7 +21,8 @@ struct Arguments {
     /// Measure this store alone.
     #[arg(long, value_name = "STORE")]
     store: Option<StoreKind>,
-    /// Also measure the queues of others on the same PostgreSQL: the directory rivals/, after `npm install` in it.
+    /// Also measure the queues of others on the same PostgreSQL: the directory rivals/, after `npm install` in it
+    /// and `cargo build --release` in rivals/awa.
     #[arg(long, value_name = "DIRECTORY")]
     rivals: Option<PathBuf>,
     /// Node of line 24, which runs them.

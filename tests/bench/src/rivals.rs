@@ -1,18 +1,18 @@
 //! Queues of others on the same server, with the same chains of durable steps; see `rivals/`.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::{path::PathBuf, process::Stdio};
 
 use serde_json::json;
 use tokio::process::Command;
 
 use crate::{Error, Rival, Sizes, ground::Ground};
 
-const PROGRAMS: [&str; 2] = ["graphile-worker", "pg-boss"];
+/// Those that Node runs.
+const SCRIPTS: [&str; 2] = ["graphile-worker", "pg-boss"];
+/// The one in Rust, and where its release build is.
+const BUILT: (&str, &str) = ("awa", "awa/target/release/occ-bench-awa");
 
-/// The packages in `directory`, which `npm install` has filled.
+/// The programs in `directory`, where `npm install` and `cargo build --release` were done.
 #[derive(Debug, Clone)]
 pub struct Rivals {
     /// Where the programs and `node_modules` are.
@@ -33,10 +33,18 @@ impl Rivals {
             "idleSeconds": sizes.idle.as_secs(),
         });
         let mut measured = Vec::new();
-        for program in PROGRAMS {
+        let scripts = SCRIPTS.map(|program| {
+            let mut command = Command::new(&self.node);
+            command.arg(format!("{program}.mjs"));
+            (program, command)
+        });
+        let (program, path) = BUILT;
+        // Absolute, because it starts in the directory.
+        let path = std::path::absolute(self.directory.join(path)).map_err(|_| Error::Rival { program })?;
+        let built = (program, Command::new(path));
+        for (program, mut command) in scripts.into_iter().chain([built]) {
             let database = ground.database().await?;
-            let ran = Command::new(&self.node)
-                .arg(Path::new(&format!("{program}.mjs")))
+            let ran = command
                 .arg(plan.to_string())
                 .current_dir(&self.directory)
                 .env("DATABASE_URL", database)
