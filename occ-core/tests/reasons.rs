@@ -259,7 +259,7 @@ fn progress_that_the_status_does_not_show_is_not_presented_as_shown() {
                     failed_stops: 0,
                 }),
             }),
-            cleanup_pending: false,
+            left_over: None,
         };
         let shown = status::derive(row)
             .and_then(|deployment| deployment.progress?.last_attempt)

@@ -5,18 +5,23 @@ use occ_core::{
     id::{AgentId, NamespaceId, RevisionId},
     reason::{Cause, Failure, Pending, RuntimeCode, RuntimeFailure, Success, Token},
     status::{CleanupStatus, Deployment, DeploymentStatus, derive},
-    store::{DeploymentRow, WorkState},
+    store::{DeploymentRow, LeftOver, WorkState},
     time::Timestamp,
     work::{FailureData, LastAttempt, Warning},
 };
 
-fn of(work: WorkState, cleanup_pending: bool) -> Deployment {
+fn of(work: WorkState, left: bool) -> Deployment {
+    let left_over = left.then_some(LeftOver { next_attempt_at: None });
+    with(work, left_over)
+}
+
+fn with(work: WorkState, left_over: Option<LeftOver>) -> Deployment {
     let row = DeploymentRow {
         revision: RevisionId::random(),
         agent: AgentId::random(),
         namespace: NamespaceId::random(),
         work: Some(work),
-        cleanup_pending,
+        left_over,
     };
     derive(row).expect("the work is there")
 }
@@ -215,19 +220,27 @@ fn only_allowlisted_facts_are_shown() {
 
 #[test]
 fn cleanup_is_of_finished_deployments() {
-    let done = |pending| {
-        of(
-            WorkState::Succeeded {
-                code: Success::RevisionActivated,
-                warnings: Vec::new(),
-                at: at(1),
-            },
-            pending,
-        )
+    let ended = WorkState::Failed {
+        failure: Failure::RuntimeStartupFailed,
+        data: FailureData::default(),
+        actor: "prn_operator".parse().unwrap(),
+        attempts: 1,
+        at: at(1),
     };
-    assert_eq!(done(true).cleanup.unwrap().status, CleanupStatus::Pending);
-    assert_eq!(done(false).cleanup, None);
-    assert_eq!(of(WorkState::Running { last_attempt: None }, true).cleanup, None);
+    let left_over = |next_attempt_at| Some(LeftOver { next_attempt_at });
+    for next in [None, Some(at(9))] {
+        let shown = with(ended.clone(), left_over(next));
+        let cleanup = shown.cleanup.unwrap();
+        assert_eq!(
+            (cleanup.status, cleanup.next_attempt_at),
+            (CleanupStatus::Pending, next)
+        );
+        // It never changes how the deployment ended (seed).
+        assert_eq!(shown.error.unwrap().code, Failure::RuntimeStartupFailed);
+    }
+    assert_eq!(with(ended, None).cleanup, None);
+    let running = WorkState::Running { last_attempt: None };
+    assert_eq!(with(running, left_over(Some(at(9)))).cleanup, None);
 }
 
 #[test]
@@ -237,7 +250,7 @@ fn missing_work_is_a_fault_and_no_status() {
         agent: AgentId::random(),
         namespace: NamespaceId::random(),
         work: None,
-        cleanup_pending: false,
+        left_over: None,
     };
     assert_eq!(derive(row), None);
 }

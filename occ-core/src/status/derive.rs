@@ -48,10 +48,10 @@ pub fn derive(row: DeploymentRow) -> Option<Deployment> {
         },
         WorkState::Failed { failure, data, .. } => fail(&mut deployment, failure, data),
     }
-    if row.cleanup_pending && deployment.status.is_terminal() {
-        deployment.cleanup = Some(Cleanup {
+    if deployment.status.is_terminal() {
+        deployment.cleanup = row.left_over.map(|left_over| Cleanup {
             status: CleanupStatus::Pending,
-            next_attempt_at: None,
+            next_attempt_at: left_over.next_attempt_at,
         });
     }
     Some(deployment)

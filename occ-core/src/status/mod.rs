@@ -100,7 +100,7 @@ pub struct Attempt {
 pub struct Cleanup {
     /// How far it is.
     pub status: CleanupStatus,
-    /// When work that cleans it up is due; null when the next deployment, stop or deletion does it.
+    /// When queued work that cleans it up is due; null while none is: the next deployment, stop or deletion does it.
     pub next_attempt_at: Option<Timestamp>,
 }
 

@@ -19,8 +19,9 @@ pub mod sqlite;
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use owned::OwnedRow;
 pub use record::{
-    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, NewServiceKey,
-    PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion, ServiceKeyRow, WorkState,
+    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
+    NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion,
+    ServiceKeyRow, WorkState,
 };
 
 use std::time::Duration;
@@ -209,4 +210,10 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.
     async fn work_arrived(&self);
+
+    /// Whether [`work_arrived`](Self::work_arrived) hears now of what every process enqueues. While it does not, workers look more
+    /// often.
+    fn hears(&self) -> bool {
+        false
+    }
 }

@@ -169,8 +169,15 @@ pub struct DeploymentRow {
     pub namespace: NamespaceId,
     /// Its own reconciliation; `None` when the row is missing, which is a fault.
     pub work: Option<WorkState>,
-    /// Whether Compute may still hold something of this version although its deployment is over and it is not selected.
-    pub cleanup_pending: bool,
+    /// Set while Compute may still hold something of this version although its deployment is over and it is not selected.
+    pub left_over: Option<LeftOver>,
+}
+
+/// What Compute may still hold of a version that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOver {
+    /// The earliest eligibility of queued work that cleans it up: of a newer version, of a stop, or of a deletion of its Agent.
+    pub next_attempt_at: Option<Timestamp>,
 }
 
 /// A service key to store: only the hash of its secret half.

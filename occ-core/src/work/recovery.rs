@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::backoff;
 use crate::reason::{Failure, Pending};
 
-/// How long the extra attempt of a published version waits: its workload serves already, so it is finished soon.
-const PUBLISHED_DELAY: Duration = Duration::from_millis(500);
+/// The longest wait of lost work, whatever it has spent: nothing says that it failed, its lease was a pause already, and all that one
+/// worker held must be claimed again within a lease and a second. Each waits a random part, so that not all come at one moment.
+const SPREAD: Duration = Duration::from_millis(500);
 
 /// A claim whose lease lapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Lost {
             refused,
             published,
         } = self;
-        let delay = backoff(attempts, random);
+        let delay = SPREAD.mul_f64(random.clamp(0.0, 1.0));
         let again = Again {
             attempts,
             extra_attempts,
@@ -63,7 +63,6 @@ impl Lost {
             Ok(Again {
                 extra_attempts: 1,
                 code,
-                delay: PUBLISHED_DELAY,
                 ..again
             })
         } else {
@@ -87,7 +86,19 @@ mod tests {
     fn an_attempt_that_is_left_is_taken_up_again() {
         let again = Lost { attempts: 4, ..LOST }.recover(5, 0.5).expect("one is left");
         assert_eq!((again.attempts, again.code), (4, Pending::LeaseExpired));
-        assert_eq!(again.delay, Duration::from_secs(4));
+    }
+
+    #[test]
+    fn lost_work_is_due_again_well_within_a_second_whatever_it_has_spent() {
+        for attempts in 1..5 {
+            let again = |random| Lost { attempts, ..LOST }.recover(5, random).expect("one is left").delay;
+            assert_eq!((again(0.0), again(1.0)), (Duration::ZERO, Duration::from_millis(500)));
+        }
+        let published = Lost {
+            published: true,
+            ..LOST
+        };
+        assert!(published.recover(5, 1.0).expect("it is published").delay <= Duration::from_millis(500));
     }
 
     #[test]

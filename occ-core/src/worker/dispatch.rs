@@ -108,7 +108,7 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
         {
             continue;
         }
-        let poll = Instant::now() + shared.policy.poll_interval;
+        let poll = Instant::now() + shared.policy.poll(shared.store.hears());
         // Work that is due and could not be claimed is another worker's, or comes free with a pass of this one.
         let due = due.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait);
         tokio::select! {

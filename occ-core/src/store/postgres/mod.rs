@@ -304,4 +304,8 @@ impl Store for PostgresStore {
     async fn work_arrived(&self) {
         self.wake.arrived().await;
     }
+
+    fn hears(&self) -> bool {
+        self.wake.hears()
+    }
 }

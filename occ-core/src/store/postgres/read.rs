@@ -89,7 +89,16 @@ const DEPLOYMENT: &str = records!(
     "deployment",
     "SELECT ",
     judged!(),
-    ", r.live, a.active_revision_id IS NOT DISTINCT FROM r.id AS active FROM revisions r
+    ", r.live, a.active_revision_id IS NOT DISTINCT FROM r.id AS active,
+        -- Queued work that cleans up what is left of it; a claim that lapsed counts as queued.
+        (SELECT min(c.available_at) FROM (
+            SELECT q.kind, q.revision_id, q.available_at FROM work q WHERE q.lane = r.agent_id AND q.state = 'queued'
+            UNION ALL
+            SELECT q.kind, q.revision_id, q.available_at FROM work q
+            WHERE q.lane = r.agent_id AND q.state = 'claimed' AND q.lease_expires_at <= occ.present()
+        ) c LEFT JOIN revisions n ON n.id = c.revision_id
+        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR n.number > r.number) AS cleanup_at
+    FROM revisions r
     JOIN agents a ON a.id = r.agent_id
     -- Work of another owner is no evidence of this deployment.
     LEFT JOIN work w ON w.key = $4

@@ -3,7 +3,13 @@
 //! A notification is sent after the commit, by a task of its own, and covers all that were committed meanwhile: `NOTIFY` inside a
 //! transaction lets only one commit at a time, through its flush. One that is lost costs a poll, not the work.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use sqlx::{
     Executor as _,
@@ -25,20 +31,27 @@ const SILENCE: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(250);
 
 pub(super) struct Wake {
-    arrived: Arc<Notify>,
+    ear: Arc<Ear>,
     send: Arc<Notify>,
     /// Ended when this is dropped.
     _tasks: JoinSet<()>,
 }
 
+/// Who waits here for news, and whether news of other processes comes in.
+#[derive(Default)]
+struct Ear {
+    arrived: Notify,
+    open: AtomicBool,
+}
+
 impl Wake {
     pub(super) fn new(settings: &PostgresSettings, connections: &Arc<Connections>) -> Self {
-        let (arrived, send) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (ear, send) = (Arc::new(Ear::default()), Arc::new(Notify::new()));
         let mut tasks = JoinSet::new();
         tasks.spawn(tell(Arc::clone(connections), Arc::clone(&send)));
-        tasks.spawn(hear(settings.clone(), Arc::clone(connections), Arc::clone(&arrived)));
+        tasks.spawn(hear(settings.clone(), Arc::clone(connections), Arc::clone(&ear)));
         Self {
-            arrived,
+            ear,
             send,
             _tasks: tasks,
         }
@@ -46,7 +59,7 @@ impl Wake {
 
     /// Somebody here may be waiting now, or come in a moment.
     pub(super) fn here(&self) {
-        wake(&self.arrived);
+        self.ear.wake();
     }
 
     /// The same, here and in every other process.
@@ -56,36 +69,45 @@ impl Wake {
     }
 
     pub(super) async fn arrived(&self) {
-        self.arrived.notified().await;
+        self.ear.arrived.notified().await;
+    }
+
+    pub(super) fn hears(&self) -> bool {
+        self.ear.open.load(Ordering::Relaxed)
     }
 }
 
-fn wake(arrived: &Notify) {
-    arrived.notify_waiters();
-    arrived.notify_one();
+impl Ear {
+    fn wake(&self) {
+        self.arrived.notify_waiters();
+        self.arrived.notify_one();
+    }
 }
 
 async fn tell(connections: Arc<Connections>, send: Arc<Notify>) {
     loop {
         send.notified().await;
-        let _ = connections
-            .again("SELECT pg_notify('occ_work', '')", PgArguments::default())
-            .await;
+        let notify = || connections.again("SELECT pg_notify('occ_work', '')", PgArguments::default());
+        // The others may look only after a long while.
+        while notify().await.is_err() {
+            sleep(RETRY).await;
+        }
         sleep(PAUSE).await;
     }
 }
 
-async fn hear(settings: PostgresSettings, connections: Arc<Connections>, arrived: Arc<Notify>) {
+async fn hear(settings: PostgresSettings, connections: Arc<Connections>, ear: Arc<Ear>) {
     loop {
         // Returns when the connection was lost: its siblings are then as dead as it is.
-        let _ = listen(&settings, &arrived).await;
+        let _ = listen(&settings, &ear).await;
+        ear.open.store(false, Ordering::Relaxed);
         connections.suspect();
-        wake(&arrived);
+        ear.wake();
         sleep(RETRY).await;
     }
 }
 
-async fn listen(settings: &PostgresSettings, arrived: &Notify) -> Result<(), sqlx::Error> {
+async fn listen(settings: &PostgresSettings, ear: &Ear) -> Result<(), sqlx::Error> {
     // The listener wants a pool; it holds this one connection.
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -96,13 +118,14 @@ async fn listen(settings: &PostgresSettings, arrived: &Notify) -> Result<(), sql
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.eager_reconnect(false);
     listener.listen("occ_work").await?;
+    ear.open.store(true, Ordering::Relaxed);
     // What came while nobody listened.
-    wake(arrived);
+    ear.wake();
     loop {
         match timeout(SILENCE, listener.try_recv()).await {
             Ok(Ok(Some(_))) => {
                 while listener.next_buffered().is_some() {}
-                wake(arrived);
+                ear.wake();
             }
             Ok(Ok(None) | Err(_)) => return Ok(()),
             Err(_) => match timeout(settings.query_timeout, listener.execute("SELECT 1")).await {

@@ -100,6 +100,10 @@ impl<R: Row> Columns<'_, R> {
     pub(super) fn moment(&self, column: &str) -> Result<Timestamp, Corrupt> {
         Ok(Timestamp::from_millis(self.number(column)?))
     }
+
+    pub(super) fn optional_moment(&self, column: &str) -> Result<Option<Timestamp>, Corrupt> {
+        Ok(self.optional_number(column)?.map(Timestamp::from_millis))
+    }
 }
 
 /// An enum's word, as it is stored and as it goes over the wire.

@@ -5,7 +5,7 @@ use crate::{
     id::{AgentId, NamespaceId, RevisionId},
     reason::{Failure, Success},
     resource::PrincipalId,
-    store::{DeploymentRow, WorkState},
+    store::{DeploymentRow, LeftOver, WorkState},
     time::Timestamp,
     work::{FailureData, LastAttempt, NewWork, Target, Warning},
 };
@@ -142,7 +142,7 @@ pub(in crate::store) const fn over(state: &WorkState) -> bool {
     matches!(state, WorkState::Succeeded { .. } | WorkState::Failed { .. })
 }
 
-/// A deployment: the columns of its work, if it has any, with `live` and `active` of its version.
+/// A deployment: the columns of its work, if it has any, with `live` and `active` of its version, and `cleanup_at`.
 pub(in crate::store) fn deployment(
     row: &impl Row,
     namespace: NamespaceId,
@@ -158,13 +158,18 @@ pub(in crate::store) fn deployment(
         None => None,
     };
     let over = work.as_ref().is_some_and(over);
-    let cleanup_pending = over && columns.flag("live")? && !columns.flag("active")?;
+    let left_over = if over && columns.flag("live")? && !columns.flag("active")? {
+        let next_attempt_at = columns.optional_moment("cleanup_at")?;
+        Some(LeftOver { next_attempt_at })
+    } else {
+        None
+    };
     Ok(DeploymentRow {
         revision,
         agent,
         namespace,
         work,
-        cleanup_pending,
+        left_over,
     })
 }
 

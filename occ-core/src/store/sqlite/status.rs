@@ -37,7 +37,18 @@ pub(super) async fn deployment(
     let query = concat!(
         "SELECT ",
         judged!(),
-        ", w.key, r.live, a.active_revision_id IS r.id AS active FROM revisions r
+        ", w.key, r.live, a.active_revision_id IS r.id AS active, ",
+        // Queued work that cleans up what is left of it; a claim that lapsed counts as queued.
+        "(SELECT min(c.available_at) FROM (
+            SELECT q.kind, q.revision_id, q.available_at FROM work q WHERE q.lane = r.agent_id AND q.state = 'queued'
+            UNION ALL
+            SELECT q.kind, q.revision_id, q.available_at FROM work q
+            WHERE q.lane = r.agent_id AND q.state = 'claimed' AND q.lease_expires_at <= ",
+        now!(),
+        "
+        ) c LEFT JOIN revisions n ON n.id = c.revision_id
+        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR n.number > r.number) AS cleanup_at
+        FROM revisions r
         JOIN agents a ON a.id = r.agent_id
         LEFT JOIN work w ON w.key = ?4
             AND w.namespace_id = r.namespace_id AND w.agent_id = r.agent_id AND w.revision_id = r.id

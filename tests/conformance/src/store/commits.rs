@@ -396,3 +396,46 @@ pub(super) async fn concurrent_changes_of_one_agent_let_one_through(subject: Arc
         1
     );
 }
+
+/// Agent before Namespace in one place and after it in another once ended in deadlocks: the store has one order of its own.
+pub(super) async fn changes_that_expect_the_same_in_any_order_do_not_wait_in_a_circle(subject: Arc<dyn Subject>) {
+    let world = World::new(Arc::clone(&subject)).await;
+    let agents = [world.agent("one").await, world.agent("two").await];
+    let statuses: &[NamespaceStatus] = &[NamespaceStatus::Ready];
+    let status = |id| Write::NamespaceStatus {
+        id,
+        status: NamespaceStatus::Ready,
+        deletion_actor: None,
+    };
+    let mut expects: Vec<_> = agents.iter().map(|agent| Expect::RevisionCount(agent.id, 0)).collect();
+    expects.push(Expect::NamespaceStatus(world.namespace, statuses));
+    let mut writes: Vec<_> = agents.iter().cloned().map(Write::UpdateAgent).collect();
+    writes.push(status(world.namespace));
+    let there = Change {
+        expect: expects.clone(),
+        writes: writes.clone(),
+        ..Change::new()
+    };
+    expects.reverse();
+    writes.reverse();
+    let back = Change {
+        expect: expects,
+        writes,
+        ..Change::new()
+    };
+    let stores = [Arc::clone(&world.store), subject.second().await];
+    let tasks: Vec<_> = [there, back]
+        .into_iter()
+        .zip(stores)
+        .map(|(change, store)| {
+            tokio::spawn(async move {
+                for _ in 0..30 {
+                    assert_eq!(store.commit(change.clone()).await, Ok(()));
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("every change commits");
+    }
+}

@@ -169,16 +169,70 @@ pub(super) async fn what_compute_still_holds_is_pending_cleanup(subject: Arc<dyn
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;
     let first = world.deploy(&agent).await;
-    assert!(!deployment(&world, &first).await.cleanup_pending, "it is not over");
+    assert_eq!(deployment(&world, &first).await.left_over, None, "it is not over");
     let claim = world.claim(LONG).await;
     world.select(&first).await;
     world.settle(&claim, complete(Success::RevisionActivated)).await;
-    assert!(!deployment(&world, &first).await.cleanup_pending, "it is selected");
+    assert_eq!(deployment(&world, &first).await.left_over, None, "it is selected");
     let second = world.deploy(&agent).await;
     world.select(&second).await;
-    assert!(deployment(&world, &first).await.cleanup_pending);
+    assert!(deployment(&world, &first).await.left_over.is_some());
     world.write(Write::RevisionRetired(first.id)).await;
-    assert!(!deployment(&world, &first).await.cleanup_pending);
+    assert_eq!(deployment(&world, &first).await.left_over, None);
+}
+
+pub(super) async fn queued_work_that_cleans_up_says_when_it_is_due(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let (agent, other) = (world.agent("triage").await, world.agent("other").await);
+    let first = world.deploy(&agent).await;
+    let next = async || {
+        let left_over = deployment(&world, &first).await.left_over;
+        left_over.expect("something is left").next_attempt_at
+    };
+    let claim = world.claim(LONG).await;
+    let failure = Failure::RuntimeStartupFailed;
+    let data = FailureData::default();
+    world.settle(&claim, Transition::Fail { failure, data }).await;
+    assert_eq!(next().await, None, "nobody was asked to");
+    world.deploy(&other).await;
+    assert_eq!(next().await, None, "the work of another Agent");
+    world
+        .settle(&world.claim(LONG).await, complete(Success::RevisionStopped))
+        .await;
+
+    let look = |revision: &AgentRevision| Target::Maintenance {
+        namespace: world.namespace,
+        agent: agent.id,
+        revision: revision.id,
+        bucket: 1,
+    };
+    let later = |work, seconds| Write::EnqueueLater(work, Duration::from_secs(seconds));
+    world.write(later(world.work(look(&first)), 100)).await;
+    assert_eq!(next().await, None, "a version does not retire itself");
+    let second = world.deploy(&agent).await;
+    let WorkState::Queued { available_at, .. } = work(&world, &second).await else {
+        panic!("it is queued")
+    };
+    assert_eq!(next().await, Some(available_at), "a newer version retires it");
+    world.claim(SHORT).await;
+    until("the lapse of the claim", async || next().await.map(drop)).await;
+    assert_eq!(next().await, Some(available_at), "as queued as the deployment itself");
+    assert!(world.recovered(LONG).await > 0);
+    let claim = world.claim(LONG).await;
+    assert_eq!(next().await, None, "a worker is at it");
+    world.settle(&claim, complete(Success::RevisionActivated)).await;
+    assert_eq!(next().await, None);
+
+    world.write(later(world.work(look(&second)), 50)).await;
+    let maintained = next().await.expect("a look at the newer version");
+    let stop = Target::AgentStopped {
+        namespace: world.namespace,
+        agent: agent.id,
+        operation: uuid::Uuid::from_u128(7),
+    };
+    world.write(later(world.work(stop), 20)).await;
+    let stopped = next().await.expect("the stop");
+    assert!(stopped < maintained, "the earliest");
 }
 
 pub(super) async fn later_deployments_leave_a_result_as_it_was(subject: Arc<dyn Subject>) {

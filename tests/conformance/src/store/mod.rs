@@ -91,7 +91,8 @@ where
             driver_records_are_fenced_by_their_version,
             an_update_of_something_absent_is_refused,
             an_event_is_recorded_once,
-            concurrent_changes_of_one_agent_let_one_through;
+            concurrent_changes_of_one_agent_let_one_through,
+            changes_that_expect_the_same_in_any_order_do_not_wait_in_a_circle;
         names:
             an_agents_name_is_unique_in_its_namespace,
             a_secrets_name_is_unique_in_its_namespace,
@@ -129,6 +130,7 @@ where
             a_lapsed_claim_reads_as_queued,
             a_failure_keeps_its_facts,
             what_compute_still_holds_is_pending_cleanup,
+            queued_work_that_cleans_up_says_when_it_is_due,
             later_deployments_leave_a_result_as_it_was;
         claims:
             the_oldest_due_work_is_claimed_first,
@@ -158,6 +160,7 @@ where
         recovery:
             nothing_lapsed_is_nothing_recovered,
             a_lost_claim_is_queued_again_with_its_attempt_spent,
+            a_lost_claim_is_due_again_within_half_a_second,
             the_last_attempt_lost_ends_the_work,
             a_published_version_gets_exactly_one_more_attempt,
             a_refused_candidates_stop_costs_no_attempt,

@@ -72,6 +72,22 @@ pub(super) async fn a_lost_claim_is_queued_again_with_its_attempt_spent(subject:
     assert_eq!(event.reason_code.as_deref(), Some("LEASE_EXPIRED"));
 }
 
+/// Within a lease and a second all claims of a lost worker are claimed again (issue 4): the rows say when they are due.
+pub(super) async fn a_lost_claim_is_due_again_within_half_a_second(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let target = world.deployment(&world.deploy(&agent).await);
+    for spent in 1..LONG.max_attempts {
+        assert_eq!(world.claim(SHORT).await.attempt, spent);
+        assert_eq!(world.recovered(SHORT).await, 1);
+        let WorkState::Queued { available_at, .. } = world.state(&target).await else {
+            panic!("it is queued again")
+        };
+        let wait = available_at.since(world.now().await);
+        assert!(wait <= Duration::from_millis(500), "{wait:?} after {spent} attempts");
+    }
+}
+
 pub(super) async fn the_last_attempt_lost_ends_the_work(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;

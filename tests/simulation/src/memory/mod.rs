@@ -397,6 +397,10 @@ impl Store for MemoryStore {
         Ok(self.look(Data::depth))
     }
 
+    fn hears(&self) -> bool {
+        true
+    }
+
     async fn work_arrived(&self) {
         self.0.arrived.notified().await;
     }

@@ -7,7 +7,9 @@ use occ_core::{
     iam::{Grants, Subject},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret, TokenSource},
-    store::{Consumers, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, PassRead, RevisionRow, WorkState},
+    store::{
+        Consumers, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow, WorkState,
+    },
     time::Timestamp,
     work::{ClaimToken, Lane, NewWork, Target},
 };
@@ -255,9 +257,30 @@ impl Data {
             revision,
             agent,
             namespace,
-            cleanup_pending: work.is_some_and(Work::is_over) && row.live && !selected,
+            left_over: (work.is_some_and(Work::is_over) && row.live && !selected).then(|| LeftOver {
+                next_attempt_at: self.cleanup_at(now, row),
+            }),
             work: work.map(|work| judged(work, now)),
         })
+    }
+
+    /// When queued work is due that cleans up what is left of the version; a claim that lapsed counts as queued.
+    fn cleanup_at(&self, now: Timestamp, row: &RevisionRow) -> Option<Timestamp> {
+        let cleans = |target: &Target| match target {
+            Target::AgentStopped { agent, .. } | Target::AgentDeleted { agent, .. } => *agent == row.revision.agent_id,
+            Target::Revision { agent, revision, .. } | Target::Maintenance { agent, revision, .. } => {
+                let newer = |other: &Arc<RevisionRow>| other.revision.revision > row.revision.revision;
+                *agent == row.revision.agent_id && self.revisions.get(revision).is_some_and(newer)
+            }
+            Target::NamespaceReady { .. } | Target::NamespaceDeleted { .. } => false,
+        };
+        let waits = |work: &&Work| match work.state {
+            State::Queued => true,
+            State::Claimed { until, .. } => until <= now,
+            _ => false,
+        };
+        let due = self.work.values().filter(waits).filter(|work| cleans(&work.target));
+        due.map(|work| work.available_at).min()
     }
 
     /// Whether the version should run and is the one that its Agent's pointer names.

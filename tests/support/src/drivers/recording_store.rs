@@ -4,7 +4,10 @@ use std::{
     collections::VecDeque,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -49,6 +52,8 @@ pub struct RecordingStore {
     audit: Mutex<Vec<AuditEvent>>,
     work: Mutex<Vec<NewWork>>,
     watch: Mutex<Option<Arc<dyn Watch>>>,
+    deaf: AtomicBool,
+    mute: AtomicBool,
 }
 
 impl RecordingStore {
@@ -60,12 +65,24 @@ impl RecordingStore {
             audit: Mutex::default(),
             work: Mutex::default(),
             watch: Mutex::default(),
+            deaf: AtomicBool::default(),
+            mute: AtomicBool::default(),
         }
     }
 
     /// From now on this one sees what happens, and no earlier one.
     pub fn watch(&self, watch: Arc<dyn Watch>) {
         *lock(&self.watch) = Some(watch);
+    }
+
+    /// From now on nothing says that work arrived.
+    pub fn deafen(&self) {
+        self.deaf.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on no renewal of a claim is answered, nor done.
+    pub fn silence_renewals(&self) {
+        self.mute.store(true, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -137,6 +154,25 @@ macro_rules! passed_on {
                 Ok(claims)
             }
 
+            fn hears(&self) -> bool {
+                !self.deaf.load(Ordering::Relaxed) && self.inner.hears()
+            }
+
+            async fn work_arrived(&self) {
+                if self.deaf.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+                self.inner.work_arrived().await;
+            }
+
+            async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
+                self.seen(|watch| watch.called("renew"));
+                if self.mute.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+                self.inner.renew(token, lease).await
+            }
+
             async fn commit(&self, change: Change) -> Result<(), CommitError> {
                 self.seen(|watch| watch.called("commit"));
                 let fate = lock(&self.fates).pop_front();
@@ -168,7 +204,5 @@ crate::store_reads! { passed_on
     fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
     fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>>;
     fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, id: Option<RevisionId>) -> StoreResult<Vec<SavedRevision>>;
-    fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
-    fn work_arrived(&self) -> ();
 }

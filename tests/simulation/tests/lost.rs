@@ -1,0 +1,63 @@
+//! How soon the work of a worker that was killed is taken up again, in virtual time (issue 4).
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use occ_core::{store::Store, work::Policy, worker::Worker};
+use occ_simulation::memory::{MemoryStore, State};
+use occ_test_support::drivers::{NullCompute, World};
+use tokio::{task::JoinHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Of a real thousand on PostgreSQL: `tests/conformance/tests/postgres/faults.rs`.
+const AGENTS: usize = 200;
+
+/// A worker that dies when its task is aborted, and with it its passes: nothing gives anything back.
+fn worker(world: &World, policy: Policy) -> JoinHandle<()> {
+    let store = Arc::clone(&world.store) as Arc<dyn Store>;
+    let worker = Worker::new(store, Arc::clone(&world.drivers), policy);
+    tokio::spawn(worker.run(CancellationToken::new()))
+}
+
+/// Waits until every deployment is claimed, for this time.
+async fn claimed(memory: &MemoryStore, attempt: u32) {
+    let all = || {
+        let data = memory.data();
+        let of_agents = data.work.values().filter(|work| work.target.revision().is_some());
+        let claimed = of_agents.filter(|work| work.attempts == attempt && matches!(work.state, State::Claimed { .. }));
+        claimed.count() == AGENTS
+    };
+    while !all() {
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_claims_of_a_killed_worker_are_claimed_again_within_a_lease_and_a_second() {
+    let (memory, compute) = (MemoryStore::default(), NullCompute::default());
+    for _ in 0..2 * AGENTS {
+        compute.prepare.during(|_| pending());
+    }
+    let world = World::builder()
+        .compute(compute)
+        .store(Arc::new(memory.clone()))
+        .build()
+        .await;
+    for number in 0..AGENTS {
+        let agent = world.deployable(&format!("agent {number}")).await.id;
+        let admitted = world.plane.deploy_agent(&world.admin, world.namespace, agent).await;
+        admitted.expect("a deployable Agent");
+    }
+    let policy = Policy {
+        concurrency: AGENTS,
+        ..Policy::default()
+    };
+    let first = worker(&world, policy);
+    claimed(&memory, 1).await;
+    first.abort();
+    let _ = first.await;
+    let (killed, second) = (Instant::now(), worker(&world, policy));
+    claimed(&memory, 2).await;
+    let took = killed.elapsed();
+    assert!(took <= policy.lease + Duration::from_secs(1), "{took:?}");
+    second.abort();
+}
