@@ -57,6 +57,7 @@ enum Command {
     Migrate(commands::migrate::Noun),
     Backup(commands::backup::Backup),
     Restore(commands::backup::Restore),
+    Prune(commands::prune::Prune),
     Drivers(commands::drivers::Drivers),
     Explain(commands::explain::Explain),
 }
@@ -117,6 +118,7 @@ impl Command {
             Self::Migrate(noun) => commands::migrate::run(noun, cx).await,
             Self::Backup(args) => commands::backup::run(args, cx).await,
             Self::Restore(args) => commands::backup::restore(args, cx).await,
+            Self::Prune(args) => commands::prune::run(args, cx).await,
             Self::Drivers(_) => commands::drivers::run(&cx),
             Self::Explain(explain) => commands::explain::run(&explain, &cx),
         }

@@ -37,6 +37,20 @@ fn every_command_says_what_it_is_for() {
 }
 
 #[test]
+fn a_pruning_names_what_goes_and_keeps_what_is_young() {
+    for (line, kind) in [
+        ("prune", ErrorKind::MissingRequiredArgument),
+        ("prune --apply", ErrorKind::MissingRequiredArgument),
+        ("prune --work-older-than 30", ErrorKind::ValueValidation),
+        ("prune --work-older-than 59m", ErrorKind::ValueValidation),
+        ("prune --audit-older-than 23h", ErrorKind::ValueValidation),
+        ("prune --audit-older-than -1d", ErrorKind::ValueValidation),
+    ] {
+        assert_eq!(parse(line).map(drop), Err(kind), "{line}");
+    }
+}
+
+#[test]
 fn every_documented_command_parses() {
     for line in [
         "up",
@@ -48,6 +62,9 @@ fn every_documented_command_parses() {
         "migrate status --data-dir d",
         "backup f --data-dir d",
         "restore f",
+        "prune --work-older-than 30d",
+        "prune --audit-older-than 365d --work-older-than 12h --apply --data-dir d",
+        "prune --audit-older-than 1d --database postgres://occ@127.0.0.1/occ",
         "quickstart --keep",
         "namespace create team --existing x --wait --timeout 90s",
         "namespace list",

@@ -19,6 +19,8 @@ pub mod reason;
 pub mod registry;
 pub mod resource;
 #[cfg(feature = "engine")]
+pub mod retention;
+#[cfg(feature = "engine")]
 pub mod revision;
 pub mod secret_value;
 #[cfg(feature = "engine")]

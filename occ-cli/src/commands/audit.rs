@@ -24,7 +24,7 @@ enum Verb {
     /// List what was recorded, the newest first.
     #[command(after_help = "Example: occ audit list --action openclaw.agents.deploy --outcome denied")]
     List(List),
-    /// Follow the chain of seals over the audit from its beginning.
+    /// Follow the chain of seals over the audit from its beginning, or from where `occ prune` left it.
     #[command(
         after_help = "The printed head, kept elsewhere, also tells whether the end of the audit was cut off later:
   occ audit verify --expect HEAD fails when the chain does not contain it."
@@ -142,6 +142,7 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
                 vec![
                     ("intact", "yes".to_owned()),
                     ("records", found.records.to_string()),
+                    ("pruned before", found.pruned.to_string()),
                     ("head", found.head.clone()),
                 ]
             })

@@ -12,6 +12,7 @@ pub(crate) mod key;
 pub(crate) mod migrate;
 pub(crate) mod namespace;
 pub(crate) mod preset;
+pub(crate) mod prune;
 pub(crate) mod revision;
 pub(crate) mod role;
 pub(crate) mod secret;

@@ -76,6 +76,14 @@ impl Database {
         })
     }
 
+    /// Opens one that is there already. The embedded one may be in use: a second process shares the file.
+    pub(crate) async fn open_existing(&self, root: &Path) -> Done<Opened> {
+        if matches!(self, Self::Embedded) && self.schema(root).await?.found == 0 {
+            return Err(Failure::refused(format!("there is no database {}", self.place(root))));
+        }
+        self.open(&DataDir::open(root)?).await
+    }
+
     /// Brings its schema to this program's version, and says what was found before.
     pub(crate) async fn migrate(&self, root: &Path) -> Done<SchemaVersion> {
         match self {
@@ -119,20 +127,20 @@ async fn embedded(data: &DataDir) -> Done<SqliteStore> {
 
 /// An open database.
 #[derive(Debug)]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     Embedded(Arc<SqliteStore>),
     Postgres(Arc<PostgresStore>),
 }
 
 impl Opened {
-    pub(super) fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Embedded(store) => Arc::clone(store) as _,
             Self::Postgres(store) => Arc::clone(store) as _,
         }
     }
 
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         match self {
             Self::Embedded(store) => store.close().await,
             Self::Postgres(store) => store.close().await,

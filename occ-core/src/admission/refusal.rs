@@ -189,7 +189,7 @@ pub(crate) fn is_conflict(error: &EffectError) -> bool {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable => Self::unavailable("The database is unavailable."),
+            StoreError::Unavailable | StoreError::NotAllowed => Self::unavailable("The database is unavailable."),
             StoreError::NoSpace => Self::unavailable("The database has no space left."),
             StoreError::Corrupt(what) => {
                 tracing::error!(what, "a stored row does not decode");

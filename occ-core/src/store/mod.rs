@@ -29,7 +29,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    audit::chain::{AuditQuery, AuditRecord},
+    audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::{Identity, StateReader},
     iam::{AccessBinding, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
@@ -53,6 +53,9 @@ pub enum StoreError {
     /// A stored row does not decode.
     #[error("a stored {0} does not decode")]
     Corrupt(&'static str),
+    /// The database's user may not do this: only the owner of the schema may.
+    #[error("the database's user may not do that")]
+    NotAllowed,
 }
 
 /// Keeps everything. All instants that it returns and compares are of its own clock.
@@ -141,6 +144,23 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// Sealed records after this position of the chain, in its order.
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>>;
+
+    /// The seal after which the chain is followed, when records were pruned: the last one whose record is gone.
+    async fn audit_anchor(&self) -> StoreResult<Option<Seal>>;
+
+    /// How many sealed records, from the oldest in a row, are older than this. The newest seal of all is never among them: it is the
+    /// head of the chain.
+    async fn prunable_audit(&self, older_than: Duration) -> StoreResult<u64>;
+
+    /// Moves the anchor over at most `limit` of them and removes them, in one short transaction. Returns how many.
+    async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64>;
+
+    /// How many pieces of work have been over for longer than this and are read by nothing any more: maintenance, stops, and
+    /// removals that were done. The work of a deployment is never among them: its status is read as long as its version exists.
+    async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64>;
+
+    /// Removes at most `limit` of them, the oldest first, in one short transaction. Returns how many.
+    async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64>;
 
     /// A version.
     async fn revision(

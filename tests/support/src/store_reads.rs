@@ -34,6 +34,11 @@ macro_rules! store_reads {
             fn first_answer(&self, principal: &::occ_core::resource::PrincipalId, key: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::FirstAnswer>>;
             fn audit_records(&self, query: &::occ_core::audit::chain::AuditQuery) -> ::occ_core::store::StoreResult<Vec<::occ_core::audit::chain::AuditRecord>>;
             fn sealed_audit(&self, after: u64, limit: u32) -> ::occ_core::store::StoreResult<Vec<::occ_core::audit::chain::AuditRecord>>;
+            fn audit_anchor(&self) -> ::occ_core::store::StoreResult<Option<::occ_core::audit::chain::Seal>>;
+            fn prunable_audit(&self, older_than: ::std::time::Duration) -> ::occ_core::store::StoreResult<u64>;
+            fn prune_audit(&self, older_than: ::std::time::Duration, limit: u32) -> ::occ_core::store::StoreResult<u64>;
+            fn prunable_work(&self, older_than: ::std::time::Duration) -> ::occ_core::store::StoreResult<u64>;
+            fn prune_work(&self, older_than: ::std::time::Duration, limit: u32) -> ::occ_core::store::StoreResult<u64>;
             fn seal_audit(&self, limit: u32) -> ::occ_core::store::StoreResult<u32>;
             fn selected(&self) -> ::occ_core::store::StoreResult<Vec<::occ_core::work::NewWork>>;
             fn next_due(&self) -> ::occ_core::store::StoreResult<Option<::std::time::Duration>>;

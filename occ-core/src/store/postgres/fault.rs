@@ -122,6 +122,8 @@ impl From<Fault> for StoreError {
                 tracing::warn!("the database has no space left");
                 Self::NoSpace
             }
+            // insufficient_privilege.
+            Fault::Refused(refusal) if refusal.code == "42501" => Self::NotAllowed,
             Fault::Refused(refusal) => {
                 tracing::warn!(code = refusal.code, "the database did not answer");
                 Self::Unavailable

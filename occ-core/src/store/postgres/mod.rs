@@ -14,6 +14,7 @@ mod owned;
 mod policy;
 mod read;
 mod record;
+mod retention;
 mod schema;
 mod settings;
 mod wake;
@@ -27,7 +28,7 @@ pub use settings::PostgresSettings;
 
 use self::{claim::Claims, connections::Connections, wake::Wake};
 use crate::{
-    audit::chain::{AuditQuery, AuditRecord},
+    audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::Identity,
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
@@ -200,6 +201,30 @@ impl Store for PostgresStore {
 
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
         Ok(self.read_sealed(after, limit).await?)
+    }
+
+    async fn audit_anchor(&self) -> StoreResult<Option<Seal>> {
+        Ok(self.read_anchor().await?)
+    }
+
+    async fn prunable_audit(&self, older_than: Duration) -> StoreResult<u64> {
+        Ok(self.count_audit(older_than).await?)
+    }
+
+    async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let store = self.clone();
+        let pruned = detached(async move { store.remove_audit(older_than, limit).await });
+        Ok(pruned.await.ok_or(StoreError::Unavailable)??)
+    }
+
+    async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64> {
+        Ok(self.count_work(older_than).await?)
+    }
+
+    async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let store = self.clone();
+        let pruned = detached(async move { store.remove_work(older_than, limit).await });
+        Ok(pruned.await.ok_or(StoreError::Unavailable)??)
     }
 
     async fn revision(

@@ -3,13 +3,16 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 1] = [(
-    1,
-    &[
-        include_str!("migrations/0001_tables.sql"),
-        include_str!("migrations/0001_functions.sql"),
-    ],
-)];
+const MIGRATIONS: [(i64, &[&str]); 2] = [
+    (
+        1,
+        &[
+            include_str!("migrations/0001_tables.sql"),
+            include_str!("migrations/0001_functions.sql"),
+        ],
+    ),
+    (2, &[include_str!("migrations/0002_retention.sql")]),
+];
 
 /// The version that this program needs.
 pub(super) const VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;

@@ -20,6 +20,7 @@ mod policy;
 mod read;
 mod recover;
 mod remove;
+mod retention;
 mod schema;
 mod selected;
 mod settle;
@@ -37,7 +38,7 @@ pub use open::OpenError;
 
 use self::connection::Connections;
 use crate::{
-    audit::chain::{AuditQuery, AuditRecord},
+    audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::Identity,
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
@@ -221,6 +222,35 @@ impl Store for SqliteStore {
 
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
         Ok(audit::sealed(&mut *self.connections.read().await?, after, limit).await?)
+    }
+
+    async fn audit_anchor(&self) -> StoreResult<Option<Seal>> {
+        Ok(retention::anchor(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn prunable_audit(&self, older_than: Duration) -> StoreResult<u64> {
+        let mut snapshot = self.connections.snapshot().await?;
+        let count = retention::prunable_audit(&mut snapshot, older_than).await?;
+        snapshot.end().await?;
+        Ok(count)
+    }
+
+    async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let store = self.clone();
+        detached(async move { retention::prune_audit(&store.connections, older_than, limit).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))
+    }
+
+    async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64> {
+        Ok(retention::prunable_work(&mut *self.connections.read().await?, older_than).await?)
+    }
+
+    async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let store = self.clone();
+        detached(async move { retention::prune_work(&store.connections, older_than, limit).await })
+            .await
+            .unwrap_or(Err(StoreError::Unavailable))
     }
 
     async fn revision(

@@ -5,7 +5,10 @@ use sqlx::{Row as _, SqliteConnection};
 use super::now;
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_initial.sql"))];
+const MIGRATIONS: [(i64, &str); 2] = [
+    (1, include_str!("migrations/0001_initial.sql")),
+    (2, include_str!("migrations/0002_retention.sql")),
+];
 
 /// The version that this program writes.
 pub(super) const VERSION: i64 = MIGRATIONS[MIGRATIONS.len() - 1].0;

@@ -23,6 +23,7 @@ mod policy;
 mod recovery;
 mod references;
 mod removal;
+mod retention;
 mod settling;
 mod versions;
 mod world;
@@ -175,5 +176,10 @@ where
             an_agent_that_is_not_deleting_is_not_removed,
             a_tombstone_keeps_the_id_and_the_name,
             a_namespace_in_use_has_no_tombstone;
+        retention:
+            work_that_nothing_reads_is_removed_and_the_rest_stays,
+            the_work_of_what_was_removed_goes_too,
+            the_chain_of_the_audit_is_followed_from_where_it_was_pruned,
+            a_pruning_is_recorded_and_goes_on_in_batches_beside_live_work;
     }
 }

@@ -1,11 +1,14 @@
 //! What the schema refuses, whoever asks: here its owner, who knows nothing of the store, and the application's role.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use occ_conformance::store::Subject as _;
 use occ_core::{
     reason::Success,
-    store::{Change, Write},
+    store::{
+        Change, Store, StoreError, Write,
+        postgres::{PostgresSettings, PostgresStore},
+    },
     work::{Lease, Transition},
 };
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -187,6 +190,10 @@ pub async fn the_application_writes_only_through_the_functions() {
         "UPDATE audit SET outcome = 'denied'",
         "DELETE FROM audit",
         "TRUNCATE audit",
+        "DELETE FROM audit_seals",
+        "INSERT INTO audit_anchor SELECT 1, position, hash FROM audit_seals",
+        "SELECT prune_audit(0, 10)",
+        "SELECT prunable_audit(0, 10)",
         "INSERT INTO audit OVERRIDING SYSTEM VALUE SELECT * FROM audit",
         "UPDATE work SET claim_token = gen_random_uuid()",
         "UPDATE work SET lease_expires_at = 0",
@@ -207,4 +214,40 @@ pub async fn the_application_writes_only_through_the_functions() {
         // insufficient_privilege.
         assert_eq!(code.as_deref(), Some("42501"), "{statement}: {error}");
     }
+}
+
+/// What is pruned is a beginning of the chain, and nothing else goes (docs/adr/0011).
+pub async fn only_what_the_anchor_passed_leaves_the_audit() {
+    let (subject, mut db) = populated().await;
+    let store = subject.store();
+    assert!(store.seal_audit(100).await.expect("a sealing") >= 3);
+    refused(&mut db, "DELETE FROM audit_seals", "never changes").await;
+    for forged in [
+        "INSERT INTO audit_anchor VALUES (1, 1, repeat('0', 64))",
+        "INSERT INTO audit_anchor SELECT 1, position, hash FROM audit_seals ORDER BY position DESC LIMIT 1",
+        "INSERT INTO audit_anchor VALUES (1, 99, repeat('0', 64))",
+    ] {
+        refused(&mut db, forged, "moves forward").await;
+    }
+    assert_eq!(store.prune_audit(Duration::ZERO, 2).await, Ok(2));
+    refused(&mut db, "DELETE FROM audit", "append-only").await;
+    refused(&mut db, "DELETE FROM audit_seals", "never changes").await;
+    refused(&mut db, "UPDATE audit_anchor SET position = 1", "moves forward").await;
+    refused(&mut db, "DELETE FROM audit_anchor", "stays").await;
+    refused(&mut db, "TRUNCATE audit_anchor", "stays").await;
+}
+
+/// An API or a worker that is taken over cannot cover its tracks.
+pub async fn the_application_prunes_nothing() {
+    let (subject, _db) = populated().await;
+    subject.store().seal_audit(100).await.expect("a sealing");
+    let url = format!("{}?options[role]=occ_application", subject.database.url());
+    let settings = PostgresSettings::from_url(&url).expect("settings");
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("it opens"));
+    let allowed = store.namespaces().await.expect("a read").len();
+    assert_eq!(allowed, 1);
+    assert_eq!(store.prune_work(Duration::ZERO, 10).await, Err(StoreError::NotAllowed));
+    assert_eq!(store.prune_audit(Duration::ZERO, 10).await, Err(StoreError::NotAllowed));
+    assert_eq!(store.prunable_audit(Duration::ZERO).await, Err(StoreError::NotAllowed));
+    assert_eq!(store.audit_anchor().await, Ok(None), "a verification may look");
 }

@@ -57,7 +57,9 @@ fn own() -> Vec<Case> {
             a_result_of_work_never_changes,
             only_possible_shapes_are_stored,
             a_spoilt_piece_of_work_keeps_no_other_back,
-            the_application_writes_only_through_the_functions;
+            the_application_writes_only_through_the_functions,
+            only_what_the_anchor_passed_leaves_the_audit,
+            the_application_prunes_nothing;
         faults:
             a_frozen_connection_does_not_stop_claims,
             cut_connections_are_replaced,

@@ -192,3 +192,23 @@ pub async fn a_spoilt_piece_of_work_keeps_no_other_back() {
     let due = store.next_due().await.expect("a read").expect("it stays");
     assert!(due > Duration::from_secs(30), "{due:?}");
 }
+
+/// What is pruned is a beginning of the chain, and nothing else goes (docs/adr/0011).
+pub async fn only_what_the_anchor_passed_leaves_the_audit() {
+    let (subject, mut db) = populated().await;
+    let store = subject.store();
+    assert!(store.seal_audit(100).await.expect("a sealing") >= 3);
+    refused(&mut db, "DELETE FROM audit_seals", "never changes").await;
+    for forged in [
+        "INSERT INTO audit_anchor VALUES (1, 1, printf('%064d', 0))",
+        "INSERT INTO audit_anchor SELECT 1, position, hash FROM audit_seals ORDER BY position DESC LIMIT 1",
+        "INSERT INTO audit_anchor VALUES (1, 99, printf('%064d', 0))",
+    ] {
+        refused(&mut db, forged, "moves forward").await;
+    }
+    assert_eq!(store.prune_audit(Duration::ZERO, 2).await, Ok(2));
+    refused(&mut db, "DELETE FROM audit", "append-only").await;
+    refused(&mut db, "DELETE FROM audit_seals", "never changes").await;
+    refused(&mut db, "UPDATE audit_anchor SET position = 1", "moves forward").await;
+    refused(&mut db, "DELETE FROM audit_anchor", "stays").await;
+}

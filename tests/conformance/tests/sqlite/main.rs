@@ -47,7 +47,8 @@ fn own() -> Vec<Case> {
             a_result_of_work_never_changes,
             only_possible_shapes_are_stored,
             undecodable_rows_are_named_and_their_siblings_read,
-            a_spoilt_piece_of_work_keeps_no_other_back;
+            a_spoilt_piece_of_work_keeps_no_other_back,
+            only_what_the_anchor_passed_leaves_the_audit;
         opening:
             the_file_and_its_companions_are_private,
             a_missing_directory_is_named,

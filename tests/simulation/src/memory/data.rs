@@ -160,8 +160,12 @@ pub struct Data {
     pub owned: Table<String, OwnedRow>,
     pub answers: Table<(PrincipalId, String), (FirstAnswer, Timestamp)>,
     pub work: Table<String, Work>,
-    /// How much of the audit is sealed.
+    /// How much of the audit is sealed, after what was pruned.
     pub seals: Arc<Vec<Seal>>,
-    /// By its place in the order.
+    /// By its place in the order, after what was pruned.
     pub audit: Arc<Vec<Arc<AuditEvent>>>,
+    /// When each of these was recorded.
+    pub audited_at: Arc<Vec<Timestamp>>,
+    /// The last seal that was pruned.
+    pub anchor: Option<Seal>,
 }

@@ -17,7 +17,7 @@ use std::{
 use async_trait::async_trait;
 pub use data::{Data, Key, Named, State, Table, Work};
 use occ_core::{
-    audit::chain::{AuditQuery, AuditRecord},
+    audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::{EffectResult, Identity, StateEntry, StateReader},
     iam::{AccessBinding, Grants, PolicyReader, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
@@ -348,14 +348,39 @@ impl Store for MemoryStore {
     }
 
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
-        let (after, limit) = (
-            usize::try_from(after).unwrap_or(usize::MAX),
-            usize::try_from(limit).unwrap_or(usize::MAX),
-        );
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(self.look(|data, _| {
-            let sealed = (after..data.seals.len()).take(limit);
+            let first = usize::try_from(after.saturating_sub(data.pruned())).unwrap_or(usize::MAX);
+            let sealed = (first..data.seals.len()).take(limit);
             sealed.filter_map(|index| data.audit_record(index)).collect()
         }))
+    }
+
+    async fn audit_anchor(&self) -> StoreResult<Option<Seal>> {
+        Ok(self.look(|data, _| data.anchor.clone()))
+    }
+
+    async fn prunable_audit(&self, older_than: Duration) -> StoreResult<u64> {
+        Ok(self.look(|data, now| data.prunable_audit(now, older_than)) as u64)
+    }
+
+    async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(self.alter(|data, now| data.prune_audit(now, older_than, limit)) as u64)
+    }
+
+    async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64> {
+        Ok(self.look(|data, now| data.prunable_work(now, older_than).len()) as u64)
+    }
+
+    async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(self.alter(|data, now| {
+            let mut keys = data.prunable_work(now, older_than);
+            keys.truncate(limit);
+            data.work.keep(|key, _| !keys.contains(key));
+            keys.len()
+        }) as u64)
     }
 
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
@@ -375,7 +400,7 @@ impl Store for MemoryStore {
             let (count, events) = data.recover(now, lease);
             for event in events {
                 // Each is new.
-                let _ = data.record(event);
+                let _ = data.record(now, event);
             }
             count
         });

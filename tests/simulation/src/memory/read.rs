@@ -1,6 +1,6 @@
 //! Reads: each is a plain look at the tables.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use occ_core::{
     audit::chain::{self, AuditRecord, Seal},
@@ -45,12 +45,17 @@ impl Data {
             .map(|(answer, _)| answer)
     }
 
-    /// An event with its seal. The model keeps no instants of the audit.
+    /// How many events were pruned: the sequence and the position of the last of them.
+    pub(super) fn pruned(&self) -> u64 {
+        self.anchor.as_ref().map_or(0, |seal| seal.position)
+    }
+
+    /// An event that is left, with its seal.
     pub(super) fn audit_record(&self, index: usize) -> Option<AuditRecord> {
         let event = (**self.audit.get(index)?).clone();
         Some(AuditRecord {
-            sequence: index as u64 + 1,
-            occurred_at: Timestamp::from_millis(0),
+            sequence: self.pruned() + index as u64 + 1,
+            occurred_at: *self.audited_at.get(index)?,
             event,
             seal: self.seals.get(index).cloned(),
         })
@@ -62,19 +67,58 @@ impl Data {
         };
         let first = self.seals.len();
         let last = self.audit.len().min(first + limit);
-        let mut hash = self
-            .seals
-            .last()
-            .map_or_else(|| chain::root(installation.id), |seal| seal.hash.clone());
+        let before = self.seals.last().or(self.anchor.as_ref());
+        let mut hash = before.map_or_else(|| chain::root(installation.id), |seal| seal.hash.clone());
         for index in first..last {
-            let position = index as u64 + 1;
-            hash = chain::link(&hash, position, Timestamp::from_millis(0), &self.audit[index]);
+            let position = self.pruned() + index as u64 + 1;
+            hash = chain::link(&hash, position, self.audited_at[index], &self.audit[index]);
             Arc::make_mut(&mut self.seals).push(Seal {
                 position,
                 hash: hash.clone(),
             });
         }
         last - first
+    }
+
+    /// How many sealed events from the oldest on are older than this, without the head of the chain.
+    pub(super) fn prunable_audit(&self, now: Timestamp, older_than: Duration) -> usize {
+        let old = |at: &&Timestamp| at.plus(older_than) <= now;
+        let old = self.audited_at.iter().take_while(old).count();
+        old.min(self.seals.len().saturating_sub(1))
+    }
+
+    pub(super) fn prune_audit(&mut self, now: Timestamp, older_than: Duration, limit: usize) -> usize {
+        let count = self.prunable_audit(now, older_than).min(limit);
+        if count > 0 {
+            self.anchor = self.seals.get(count - 1).cloned();
+            Arc::make_mut(&mut self.seals).drain(..count);
+            Arc::make_mut(&mut self.audit).drain(..count);
+            Arc::make_mut(&mut self.audited_at).drain(..count);
+        }
+        count
+    }
+
+    /// Keys of work that nothing reads any more and that was over so long ago, the oldest first.
+    pub(super) fn prunable_work(&self, now: Timestamp, older_than: Duration) -> Vec<String> {
+        let mut old: Vec<_> = self
+            .work
+            .iter()
+            .filter_map(|(key, work)| {
+                let (at, done) = match work.state {
+                    State::Succeeded(_, _, at) => (at, true),
+                    State::Failed(_, _, at) => (at, false),
+                    State::Queued | State::Claimed { .. } => return None,
+                };
+                let unread = match work.target {
+                    Target::Maintenance { .. } | Target::AgentStopped { .. } => true,
+                    Target::AgentDeleted { .. } | Target::NamespaceDeleted { .. } => done,
+                    Target::Revision { .. } | Target::NamespaceReady { .. } => false,
+                };
+                (unread && at.plus(older_than) <= now).then(|| (at, key.clone()))
+            })
+            .collect();
+        old.sort_unstable();
+        old.into_iter().map(|(_, key)| key).collect()
     }
 
     pub(super) fn namespace(&self, id: NamespaceId) -> Option<&NamespaceRow> {

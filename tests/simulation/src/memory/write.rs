@@ -39,12 +39,16 @@ impl Data {
         for record in &change.state {
             self.stage(record)?;
         }
-        change.audit.iter().try_for_each(|event| self.record(event.clone()))
+        change
+            .audit
+            .iter()
+            .try_for_each(|event| self.record(now, event.clone()))
     }
 
-    pub(super) fn record(&mut self, event: AuditEvent) -> Done {
+    pub(super) fn record(&mut self, now: Timestamp, event: AuditEvent) -> Done {
         hold(self.audit.iter().all(|recorded| recorded.id != event.id))?;
         Arc::make_mut(&mut self.audit).push(Arc::new(event));
+        Arc::make_mut(&mut self.audited_at).push(now);
         Ok(())
     }
 
@@ -195,7 +199,7 @@ impl Data {
             Write::Requeue(work) => self.requeue(now, work),
             Write::Settle(token, transition) => {
                 let events = self.settle(now, *token, transition)?;
-                events.into_iter().try_for_each(|event| self.record(event))
+                events.into_iter().try_for_each(|event| self.record(now, event))
             }
         }
     }
