@@ -8,10 +8,10 @@ use std::time::Duration;
 use occ_core::{
     driver::{ActivationOrder, EffectError, Fault, FaultKind, Readiness, RevisionObservation, Stop},
     reason::{Dependency, Failure, Pending, RuntimeCode, Success},
-    resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
+    resource::DesiredRuntimeState,
     store::Write,
     work::{LastAttempt, Policy, Transition},
-    worker::{Authority, Outcome, WriteBox, consequences, settle},
+    worker::{Authority, Outcome, settle},
 };
 use pass_fixture::{Answers, Scene, failure};
 

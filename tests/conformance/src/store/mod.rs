@@ -76,6 +76,8 @@ macro_rules! cases {
 }
 
 /// Every case, each over a store that `fresh` makes.
+// A list.
+#[allow(clippy::too_many_lines)]
 pub fn suite<F>(fresh: impl Fn() -> F + Clone + Send + 'static) -> Vec<Case>
 where
     F: Future<Output = Arc<dyn Subject>> + 'static,
