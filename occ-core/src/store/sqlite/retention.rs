@@ -82,8 +82,10 @@ async fn span(db: &mut SqliteConnection, older_than: Duration, most: i64) -> Res
         .fetch_one(&mut *db)
         .await?;
     let query = "SELECT s.position FROM audit_seals s JOIN audit a ON a.sequence = s.sequence
-        WHERE a.occurred_at > ? ORDER BY s.position LIMIT 1";
+        WHERE s.position > ? AND s.position <= ? AND a.occurred_at > ? ORDER BY s.position LIMIT 1";
     let young: Option<i64> = sqlx::query_scalar(query)
+        .bind(anchor)
+        .bind(anchor.saturating_add(most))
         .bind(cutoff(&mut *db, older_than).await?)
         .fetch_optional(db)
         .await?;

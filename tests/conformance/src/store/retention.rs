@@ -104,6 +104,7 @@ pub(super) async fn work_that_nothing_reads_is_removed_and_the_rest_stays(subjec
             complete(Success::AgentStopped)
         };
         world.settle(&claim, settled).await;
+        world.pass_time().await;
     }
     let ready = Target::NamespaceReady {
         namespace: world.namespace,

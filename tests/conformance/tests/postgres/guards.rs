@@ -241,7 +241,9 @@ pub async fn only_what_the_anchor_passed_leaves_the_audit() {
 pub async fn the_application_prunes_nothing() {
     let (subject, _db) = populated().await;
     subject.store().seal_audit(100).await.expect("a sealing");
-    let url = format!("{}?options[role]=occ_application", subject.database.url());
+    let url = subject.database.url();
+    let more = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{more}options[role]=occ_application");
     let settings = PostgresSettings::from_url(&url).expect("settings");
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("it opens"));
     let allowed = store.namespaces().await.expect("a read").len();

@@ -81,7 +81,7 @@ DECLARE
     head CONSTANT bigint := (SELECT max(position) FROM audit_seals);
     young CONSTANT bigint := (
         SELECT s.position FROM audit_seals s JOIN audit a USING (sequence)
-        WHERE a.occurred_at > cutoff ORDER BY s.position LIMIT 1
+        WHERE s.position > anchor AND s.position <= anchor + most AND a.occurred_at > cutoff ORDER BY s.position LIMIT 1
     );
     last CONSTANT bigint := least(head - 1, young - 1, anchor + most);
 BEGIN
