@@ -44,7 +44,7 @@ fn a_pruning_names_what_goes_and_keeps_what_is_young() {
         ("prune --work-older-than 30", ErrorKind::ValueValidation),
         ("prune --work-older-than 59m", ErrorKind::ValueValidation),
         ("prune --audit-older-than 23h", ErrorKind::ValueValidation),
-        ("prune --audit-older-than -1d", ErrorKind::ValueValidation),
+        ("prune --audit-older-than -1d", ErrorKind::UnknownArgument),
     ] {
         assert_eq!(parse(line).map(drop), Err(kind), "{line}");
     }

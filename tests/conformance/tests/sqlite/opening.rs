@@ -175,8 +175,8 @@ pub async fn a_newer_schema_is_refused_and_stays_as_it_is() {
 pub async fn a_schema_without_a_version_is_damage_and_stays_as_it_is() {
     for spoilt in [
         "DELETE FROM schema_version",
-        "UPDATE schema_version SET version = -1",
-        "UPDATE schema_version SET version = 0",
+        "UPDATE schema_version SET version = version - 3",
+        "UPDATE schema_version SET version = version - 2",
         "DROP TABLE schema_version",
     ] {
         let (_directory, file) = place();
