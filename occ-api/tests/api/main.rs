@@ -7,6 +7,7 @@ mod deployments;
 mod http;
 mod lists;
 mod openapi;
+mod privacy;
 mod races;
 mod refusals;
 mod resources;
