@@ -37,6 +37,15 @@ pub enum Error {
     /// The floor could not be measured.
     #[error("the database refused the plain commits that are measured as the floor")]
     Floor,
+    /// The statement that an admission is compared with could not be measured.
+    #[error("the database refused the rows that are written by hand")]
+    ByHand,
+    /// The HTTP API did not answer as it should.
+    #[error("the HTTP API did not answer: {0}")]
+    Answer(#[from] reqwest::Error),
+    /// The HTTP API could not be served.
+    #[error(transparent)]
+    Serve(#[from] occ_api::BindError),
     /// The control plane refused something that it should admit.
     #[error("the control plane refused an operation: {0}")]
     Refused(#[from] Refusal),

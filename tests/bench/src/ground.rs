@@ -46,15 +46,16 @@ impl Ground {
         })
     }
 
-    /// An empty store over a database of its own.
-    pub(crate) async fn store(&self) -> Result<Arc<dyn Store>, Error> {
+    /// An empty store over a database of its own, and the database's URL where it is a server's.
+    pub(crate) async fn store(&self) -> Result<(Arc<dyn Store>, Option<String>), Error> {
         Ok(match self.kind {
-            StoreKind::SqliteFile => Arc::new(SqliteStore::open(self.file()).await?),
-            StoreKind::SqliteMemory => Arc::new(SqliteStore::open_in_memory().await?),
+            StoreKind::SqliteFile => (Arc::new(SqliteStore::open(self.file()).await?), None),
+            StoreKind::SqliteMemory => (Arc::new(SqliteStore::open_in_memory().await?), None),
             StoreKind::Postgres => {
-                let settings = PostgresSettings::from_url(&self.database().await?)?;
+                let url = self.database().await?;
+                let settings = PostgresSettings::from_url(&url)?;
                 PostgresStore::migrate(&settings).await?;
-                Arc::new(PostgresStore::open(&settings).await?)
+                (Arc::new(PostgresStore::open(&settings).await?), Some(url))
             }
         })
     }

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod answers;
+mod by_hand;
 mod error;
 mod floor;
 mod ground;
@@ -15,7 +17,7 @@ mod table;
 pub use error::Error;
 pub use observer::{Calls, Ended, Observer};
 pub use report::{
-    Admissions, ClaimLatency, Deployments, Floor, Growth, Idle, Report, Rival, StoreKind, StoreReport, Transactions,
+    Admissions, Answers, Deployments, Floor, Growth, Idle, Latency, Report, Rival, StoreKind, StoreReport, Transactions,
 };
 pub use rivals::Rivals;
 pub use run::run;

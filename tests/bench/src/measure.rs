@@ -6,7 +6,7 @@ use occ_core::work::Policy;
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    Admissions, ClaimLatency, Deployments, Error, Growth, Idle, Sizes, Transactions,
+    Admissions, Deployments, Error, Growth, Idle, Latency, Sizes, Transactions, by_hand,
     observer::{Calls, writes_and_reads},
     scene::Scene,
 };
@@ -52,11 +52,18 @@ pub(crate) async fn admissions(scene: &Arc<Scene>, count: usize, callers: usize)
     let took = begun.elapsed();
     let calls = scene.observer.take_calls();
     scene.forget();
+    let per_second = per_second(count, took);
+    let by_hand_per_second = match &scene.url {
+        Some(url) => Some(by_hand::per_second(url, &scene.agents, count, callers).await?),
+        None => None,
+    };
     Ok(Admissions {
         callers,
         count,
-        per_second: per_second(count, took),
+        per_second,
         transactions: transactions(calls, count),
+        by_hand_per_second,
+        of_by_hand: by_hand_per_second.map(|by_hand| per_second / by_hand),
     })
 }
 
@@ -105,7 +112,7 @@ pub(crate) async fn deployments(scene: &Arc<Scene>, count: usize, callers: usize
 }
 
 /// Deployments that meet an idle worker.
-pub(crate) async fn claim_latency(scene: &Scene, samples: usize) -> Result<ClaimLatency, Error> {
+pub(crate) async fn claim_latency(scene: &Scene, samples: usize) -> Result<Latency, Error> {
     let worker = scene.work();
     until_idle(scene).await?;
     let mut taken = Vec::with_capacity(samples);
@@ -120,14 +127,20 @@ pub(crate) async fn claim_latency(scene: &Scene, samples: usize) -> Result<Claim
     }
     worker.shutdown().await;
     scene.forget();
+    Ok(latency(taken))
+}
+
+/// What these samples say.
+pub(crate) fn latency(mut taken: Vec<Duration>) -> Latency {
     taken.sort_unstable();
+    let samples = taken.len();
     let ms = |at: usize| taken.get(at).map_or(0.0, |taken| taken.as_secs_f64() * 1000.0);
-    Ok(ClaimLatency {
+    Latency {
         samples,
         p50_ms: ms(rank(samples, 50)),
         p99_ms: ms(rank(samples, 99)),
         max_ms: ms(samples.saturating_sub(1)),
-    })
+    }
 }
 
 /// Where the percentile lies among so many sorted samples (nearest rank).

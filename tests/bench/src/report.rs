@@ -75,10 +75,12 @@ pub struct StoreReport {
     pub floor: Floor,
     /// Admissions by one caller, then by several.
     pub admissions: Vec<Admissions>,
+    /// Answers of the HTTP API to one client.
+    pub answers: Answers,
     /// Deployments at full speed.
     pub deployments: Deployments,
-    /// From the 202 to the claim, on an idle worker.
-    pub claim_latency: ClaimLatency,
+    /// From the moment at which the caller had its 202 to the moment at which an idle worker had the claim.
+    pub claim_latency: Latency,
     /// What an idle worker asks.
     pub idle: Idle,
     /// Time per deployment as deployments add up.
@@ -119,6 +121,35 @@ pub struct Admissions {
     pub per_second: f64,
     /// What each cost.
     pub transactions: Transactions,
+    /// The same rows written by one statement each, as often and by as many callers, in the same database: a second. Only where
+    /// one statement can.
+    pub by_hand_per_second: Option<f64>,
+    /// Which part of that rate the admissions reach.
+    pub of_by_hand: Option<f64>,
+}
+
+/// From the request to the whole answer, over HTTP on the loopback interface.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answers {
+    /// Of an Agent that is read.
+    pub read: Latency,
+    /// Of a deployment that is admitted.
+    pub deploy: Latency,
+}
+
+/// Milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Latency {
+    /// How many were taken.
+    pub samples: usize,
+    /// Half are not slower.
+    pub p50_ms: f64,
+    /// Of a hundred, 99 are not slower.
+    pub p99_ms: f64,
+    /// The slowest.
+    pub max_ms: f64,
 }
 
 /// Deployments from the first admission to the last success.
@@ -133,20 +164,6 @@ pub struct Deployments {
     pub per_second: f64,
     /// What each cost, its admission among it.
     pub transactions: Transactions,
-}
-
-/// Milliseconds from the moment at which the caller had its 202 to the moment at which the worker had the claim.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClaimLatency {
-    /// Deployments.
-    pub samples: usize,
-    /// Half are not slower.
-    pub p50_ms: f64,
-    /// Of a hundred, 99 are not slower.
-    pub p99_ms: f64,
-    /// The slowest.
-    pub max_ms: f64,
 }
 
 /// What a worker without work asks its store.

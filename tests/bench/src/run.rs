@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     Error, Floor, Report, Rivals, Sizes, StoreKind, StoreReport,
+    answers::answers,
     ground::Ground,
     measure::{admissions, claim_latency, deployments, growth, idle},
     scene::Scene,
@@ -17,7 +18,7 @@ pub async fn run(
     rivals: Option<&Rivals>,
 ) -> Result<Report, Error> {
     let mut report = Report {
-        version: 1,
+        version: 2,
         quick: sizes.quick,
         optimised: !cfg!(debug_assertions),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -48,6 +49,9 @@ async fn measure(store: StoreKind, sizes: &Sizes, ground: &Ground) -> Result<Sto
         admitted.push(admissions(&scene, sizes.admissions, callers).await?);
     }
 
+    let scene = Scene::new(ground, sizes.agents.min(sizes.answers)).await?;
+    let answers = answers(&scene, sizes.answers).await?;
+
     let scene = Arc::new(Scene::new(ground, sizes.agents.min(sizes.deployments)).await?);
     let deployed = deployments(&scene, sizes.deployments, sizes.callers).await?;
     let latency = claim_latency(&scene, sizes.latencies).await?;
@@ -66,6 +70,7 @@ async fn measure(store: StoreKind, sizes: &Sizes, ground: &Ground) -> Result<Sto
             commits_per_second_after: after,
         },
         admissions: admitted,
+        answers,
         deployments: deployed,
         claim_latency: latency,
         idle,

@@ -19,13 +19,16 @@ pub(crate) struct Scene {
     pub(crate) world: World,
     pub(crate) observer: Arc<Observer>,
     pub(crate) agents: Vec<AgentId>,
+    /// Of the database, where it is a server's.
+    pub(crate) url: Option<String>,
     ended: watch::Receiver<Ended>,
 }
 
 impl Scene {
     /// With so many Agents, none of them deployed.
     pub(crate) async fn new(ground: &Ground, agents: usize) -> Result<Self, Error> {
-        let world = World::builder().store(ground.store().await?).build().await;
+        let (store, url) = ground.store().await?;
+        let world = World::builder().store(store).build().await;
         let observer = Arc::new(Observer::default());
         world.store.watch(Arc::clone(&observer) as _);
         let mut ids = Vec::with_capacity(agents);
@@ -37,6 +40,7 @@ impl Scene {
             world,
             observer,
             agents: ids,
+            url,
         })
     }
 

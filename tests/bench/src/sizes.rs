@@ -15,6 +15,8 @@ pub struct Sizes {
     pub admissions: usize,
     /// How many callers "several" are.
     pub callers: usize,
+    /// Reads, and deployments, that the HTTP API answers to one client.
+    pub answers: usize,
     /// Deployments that are admitted at once, and driven as fast as the worker can.
     pub deployments: usize,
     /// Deployments that meet an idle worker, one after the other.
@@ -33,6 +35,7 @@ impl Sizes {
         floor: 1000,
         admissions: 500,
         callers: 8,
+        answers: 1000,
         deployments: 500,
         latencies: 300,
         idle: Duration::from_secs(20),
@@ -46,6 +49,7 @@ impl Sizes {
         floor: 100,
         admissions: 40,
         callers: 8,
+        answers: 40,
         deployments: 40,
         latencies: 20,
         idle: Duration::from_secs(3),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Report, StoreReport};
+use crate::{Admissions, Latency, Report, StoreReport};
 
 /// One line: what it is, and how each store does.
 struct Row {
@@ -30,6 +30,10 @@ fn list(values: &[f64]) -> String {
     values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(" ")
 }
 
+fn latency(latency: Latency) -> String {
+    list(&[latency.p50_ms, latency.p99_ms, latency.max_ms])
+}
+
 fn rows(report: &Report) -> Vec<Row> {
     let mut rows = vec![
         row(report, "floor: one-row commits/s, before", |store| {
@@ -46,6 +50,19 @@ fn rows(report: &Report) -> Vec<Row> {
         rows.push(row(report, format!("admissions/s, {callers} {plural}"), |store| {
             number(store.admissions[at].per_second)
         }));
+        let by_hand = |value: fn(&Admissions) -> Option<f64>| {
+            move |store: &StoreReport| value(&store.admissions[at]).map_or_else(|| "-".to_owned(), number)
+        };
+        rows.push(row(
+            report,
+            format!("the same rows by one statement/s, {callers} {plural}"),
+            by_hand(|one| one.by_hand_per_second),
+        ));
+        rows.push(row(
+            report,
+            format!("admissions reach of that, {callers} {plural}"),
+            by_hand(|one| one.of_by_hand),
+        ));
     }
     rows.extend([
         row(report, "write transactions an admission", |store| {
@@ -57,6 +74,12 @@ fn rows(report: &Report) -> Vec<Row> {
                     .collect::<Vec<_>>(),
             )
         }),
+        row(report, "GET of an Agent, ms: p50 p99 max", |store| {
+            latency(store.answers.read)
+        }),
+        row(report, "deploy to 202, ms: p50 p99 max", |store| {
+            latency(store.answers.deploy)
+        }),
         row(report, "deployments/s", |store| number(store.deployments.per_second)),
         row(report, "write transactions a deployment", |store| {
             number(store.deployments.transactions.writes_each)
@@ -65,8 +88,7 @@ fn rows(report: &Report) -> Vec<Row> {
             number(store.deployments.transactions.reads_each)
         }),
         row(report, "202 to claim, ms: p50 p99 max", |store| {
-            let latency = store.claim_latency;
-            list(&[latency.p50_ms, latency.p99_ms, latency.max_ms])
+            latency(store.claim_latency)
         }),
         row(report, "queries/s of an idle worker", |store| {
             number(store.idle.queries_per_second)

@@ -3,7 +3,10 @@
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::{
@@ -40,6 +43,8 @@ struct State {
     trap: Option<(Trap, &'static [u8])>,
     /// What a trap cut.
     sprung: usize,
+    /// How often a client spoke after its server had answered.
+    turns: u64,
 }
 
 /// What is lost of the next exchange whose request holds certain bytes.
@@ -93,6 +98,11 @@ impl Proxy {
     /// Loses a part of the next exchange whose request holds these bytes, and closes its connection.
     pub fn trap(&self, trap: Trap, request: &'static [u8]) {
         self.shared.state().trap = Some((trap, request));
+    }
+
+    /// How many exchanges there were since the last look: what a client says before its server answers is one.
+    pub fn take_round_trips(&self) -> u64 {
+        std::mem::take(&mut self.shared.state().turns)
     }
 
     /// How many connections traps have cut.
@@ -158,38 +168,60 @@ async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) 
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = server.into_split();
             let deaf = CancellationToken::new();
+            let asked = AtomicBool::new(false);
+            let connection = Connection {
+                id,
+                shared: &shared,
+                deaf: &deaf,
+                asked: &asked,
+            };
             tokio::select! {
                 () = cut.cancelled() => {}
-                () = requests(from_client, to_server, id, &shared, &deaf) => {}
-                () = answers(from_server, to_client, id, &shared, &deaf) => {}
+                () = connection.requests(from_client, to_server) => {}
+                () = connection.answers(from_server, to_client) => {}
             }
             cut.cancel();
         });
     }
 }
 
-async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, id: u64, shared: &Shared, deaf: &CancellationToken) {
-    let mut bytes = vec![0; 64 * 1024];
-    while let Ok(read @ 1..) = from.read(&mut bytes).await {
-        shared.pass(id).await;
-        match shared.springs(&bytes[..read]) {
-            Some(Trap::Request) => return,
-            Some(Trap::Answer) => deaf.cancel(),
-            None => {}
-        }
-        if to.write_all(&bytes[..read]).await.is_err() {
-            return;
-        }
-    }
+/// One of a client's connections.
+struct Connection<'a> {
+    id: u64,
+    shared: &'a Shared,
+    deaf: &'a CancellationToken,
+    /// The client has asked, and the server not yet answered.
+    asked: &'a AtomicBool,
 }
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, id: u64, shared: &Shared, deaf: &CancellationToken) {
-    let mut bytes = vec![0; 64 * 1024];
-    while let Ok(read @ 1..) = from.read(&mut bytes).await {
-        shared.pass(id).await;
-        // The server has answered, so it has done it.
-        if deaf.is_cancelled() || to.write_all(&bytes[..read]).await.is_err() {
-            return;
+impl Connection<'_> {
+    async fn requests(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+        let mut bytes = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut bytes).await {
+            self.shared.pass(self.id).await;
+            if !self.asked.swap(true, Ordering::Relaxed) {
+                self.shared.state().turns += 1;
+            }
+            match self.shared.springs(&bytes[..read]) {
+                Some(Trap::Request) => return,
+                Some(Trap::Answer) => self.deaf.cancel(),
+                None => {}
+            }
+            if to.write_all(&bytes[..read]).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn answers(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+        let mut bytes = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut bytes).await {
+            self.shared.pass(self.id).await;
+            self.asked.store(false, Ordering::Relaxed);
+            // The server has answered, so it has done it.
+            if self.deaf.is_cancelled() || to.write_all(&bytes[..read]).await.is_err() {
+                return;
+            }
         }
     }
 }
