@@ -16,14 +16,3 @@ pub enum InvalidPolicy {
     #[error("one id names two records")]
     AmbiguousId,
 }
-
-/// A question that names no resource that could exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidRequest {
-    /// The id is not one of the kind, or for `create` not the parent's.
-    #[error("the id is not one of this kind")]
-    Id,
-    /// The Installation is in no Namespace, a Namespace is in itself, everything else is in one.
-    #[error("the resource cannot be in this Namespace")]
-    Namespace,
-}

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use occ_core::{
     driver::{AccessRequest, Decision, Evidence, Identity, IdentityKind, ResourceRef},
-    iam::{AccessBinding, ExactResource, Grants, Permission, Restriction, Role, Subject},
+    iam::{AccessBinding, ExactResource, Grants, Permission, Restriction, Role, Subject, check_request},
     id::NamespaceId,
 };
 
-use crate::{check_policy, check_request};
+use crate::check_policy;
 
 /// Decides `request` by `grants`, on behalf of the driver instance `driver_id`. Total; whatever is not granted is denied.
 ///

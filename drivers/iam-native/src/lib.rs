@@ -7,9 +7,9 @@ mod settings;
 mod validity;
 
 pub use driver::NativeIam;
-pub use error::{InvalidPolicy, InvalidRequest};
+pub use error::InvalidPolicy;
 pub use evaluate::evaluate;
 pub use settings::Settings;
-pub use validity::{check_policy, check_request};
+pub use validity::check_policy;
 
 occ_core::register_iam!(NativeIam);

@@ -2,6 +2,10 @@
 //!
 //! The records live in the store; what they mean is an IAM Driver's business. [`PolicyReader`] is how a driver reads them.
 
+mod possible;
+
+pub use possible::{InvalidRequest, check_request};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
