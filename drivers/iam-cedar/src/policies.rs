@@ -9,6 +9,7 @@ use cedar_policy::{
     Authorizer, Context, Decision as Verdict, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicyId,
     PolicySet, Request, RestrictedExpression, ValidationMode, Validator,
 };
+use miette::Diagnostic;
 use occ_core::{
     driver::{AccessRequest, Evidence, Identity, IdentityKind},
     iam::check_request,
@@ -121,7 +122,7 @@ fn named(path: &Path, text: &str) -> Result<PolicySet, InvalidPolicies> {
     };
     let read: PolicySet = text
         .parse()
-        .map_err(|error: cedar_policy::ParseErrors| wrong(error.to_string()))?;
+        .map_err(|error: cedar_policy::ParseErrors| wrong(told(&error, text)))?;
     if read.templates().next().is_some() {
         return Err(wrong(
             "templates are not supported: write a policy for each principal or group".to_owned(),
@@ -144,8 +145,24 @@ fn named(path: &Path, text: &str) -> Result<PolicySet, InvalidPolicies> {
     }
     let judged = Validator::new(parsed().clone()).validate(&set, ValidationMode::Strict);
     match judged.validation_errors().next() {
-        Some(error) => Err(wrong(error.to_string())),
+        Some(error) => Err(wrong(told(error, text))),
         None => Ok(set),
+    }
+}
+
+/// What is wrong, from the outermost cause in, and on which line where that is known.
+fn told(error: &dyn Diagnostic, text: &str) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        told.push_str(": ");
+        told.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    let label = error.labels().and_then(|mut labels| labels.next());
+    match label.and_then(|label| text.get(..label.offset())) {
+        Some(before) => format!("line {}: {told}", before.matches('\n').count() + 1),
+        None => told,
     }
 }
 
@@ -153,14 +170,16 @@ fn named(path: &Path, text: &str) -> Result<PolicySet, InvalidPolicies> {
 fn people(path: &Path, text: &str) -> Result<Entities, InvalidPolicies> {
     let entities = Entities::from_json_str(text, Some(parsed())).map_err(|error| InvalidPolicies::Entities {
         path: path.to_owned(),
-        problem: error.to_string(),
+        problem: told(&error, text),
     })?;
-    let listed =
-        |entity: &&Entity| !["Person", "Group", "Action"].contains(&entity.uid().type_name().to_string().as_str());
-    match entities.iter().find(listed) {
-        Some(entity) => Err(InvalidPolicies::Foreign {
+    let foreign = entities.iter().find_map(|entity| {
+        let found = entity.uid().type_name().to_string();
+        (!["Person", "Group", "Action"].contains(&found.as_str())).then_some(found)
+    });
+    match foreign {
+        Some(found) => Err(InvalidPolicies::Foreign {
             path: path.to_owned(),
-            found: entity.uid().type_name().to_string(),
+            found,
         }),
         None => Ok(entities),
     }

@@ -232,12 +232,12 @@ async fn a_bad_file_changes_nothing_until_it_is_mended() {
 fn files_that_are_not_good_are_refused_at_the_start_with_their_reason() {
     let named = r#"@id("a") permit(principal, action, resource);"#;
     for (policies, entities, reason) in [
-        ("permit(principal", "[]", "policies.cedar"),
+        ("permit(principal", "[]", "policies.cedar: line 1: "),
         ("permit(principal, action, resource);", "[]", "policy number 1 has none"),
         (
-            r#"@id("a") permit(principal, action == Action::"agent:raed", resource);"#,
+            "// One that misspells\n@id(\"a\") permit(principal, action == Action::\"agent:raed\", resource);",
             "[]",
-            "agent:raed",
+            "line 2: ",
         ),
         (
             r#"@id("a") permit(principal == ?principal, action, resource);"#,
