@@ -274,12 +274,16 @@ pub async fn all_at_once(store: Arc<dyn Store>) {
         }))
         .await;
         let statuses: BTreeSet<_> = seen.iter().map(|seen| seen.status.as_u16()).collect();
-        assert!(statuses.is_subset(&BTreeSet::from([200, 202, 409])), "{statuses:?}");
+        let mut possible = BTreeSet::from([200, 202, 409]);
+        // The worker may be done with a deletion before the last of them is heard.
+        possible.extend((last == Move::Delete).then_some(404));
+        assert!(statuses.is_subset(&possible), "{statuses:?}");
         let numbers = revisions(&arena, &case).await;
         let expected: Vec<_> = (1..=numbers.len() as u64).collect();
         assert_eq!(numbers, expected, "numbered without gaps");
         let deleted = answer(arena.request(0, &case, Move::Delete)).await;
-        assert_eq!(deleted.status.as_u16(), 202, "{}", deleted.body);
+        assert!(possible.contains(&deleted.status.as_u16()), "{}", deleted.body);
+        assert_ne!(deleted.status.as_u16(), 409, "{}", deleted.body);
         let path = format!("{}/{}", arena.served.agents(), case.agent);
         gone(&arena.served, &path).await;
     }
