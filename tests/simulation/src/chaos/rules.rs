@@ -259,16 +259,19 @@ impl Rules {
             .expect
             .iter()
             .any(|expect| matches!(expect, Expect::ClaimHeld(_)));
-        let compared = change
-            .expect
-            .iter()
-            .any(|expect| matches!(expect, Expect::AgentRuntime { agent: of, .. } if *of == agent));
-        self.hold(fenced && compared, || {
+        let compared = change.expect.iter().find_map(|expect| match expect {
+            Expect::AgentRuntime { agent: of, active, .. } if *of == agent => Some(*active),
+            _ => None,
+        });
+        self.hold(fenced && compared.is_some(), || {
             format!("the pointer of {agent} moves without compare-and-set under a claim")
         });
         let number = |id: RevisionId| data.revisions.get(&id).map(|row| row.revision.revision);
         let from = data.agents.get(&agent).and_then(|row| row.agent.active_revision_id);
-        if let (Some(from), Some(to)) = (from.and_then(number), to.and_then(number)) {
+        // Compared with what is not there any more, it comes too late and does nothing (seed 8928).
+        if compared == Some(from)
+            && let (Some(from), Some(to)) = (from.and_then(number), to.and_then(number))
+        {
             self.hold(from < to, || format!("version {to} of {agent} replaces version {from}"));
         }
         if let Some(to) = to {
