@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io,
     os::unix::ffi::OsStrExt as _,
     path::Path,
 };
