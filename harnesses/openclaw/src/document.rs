@@ -79,9 +79,12 @@ impl<'a> Place<'a> {
     /// The members of the object here, with their names.
     pub fn members(&self) -> Result<Vec<(&'a str, Self)>, DocumentProblem> {
         let members = self.object()?.into_iter().flatten();
-        Ok(members
+        let mut members: Vec<_> = members
             .map(|(key, value)| (key.as_str(), self.below(key, Some(value))))
-            .collect())
+            .collect();
+        // By key, also where some crate of the program lets `serde_json` keep the order of insertion.
+        members.sort_unstable_by_key(|(key, _)| *key);
+        Ok(members)
     }
 
     /// The items of the list here.

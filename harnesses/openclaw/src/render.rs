@@ -123,7 +123,10 @@ pub fn probe_document(document: &Document, model: ModelRef<'_>) -> Result<String
 }
 
 fn render(document: Document) -> String {
-    let mut text = serde_json::to_string_pretty(&Value::Object(document)).expect("a document has text keys");
+    let mut document = Value::Object(document);
+    // The same bytes, also where some crate of the program lets `serde_json` keep the order of insertion.
+    document.sort_all_objects();
+    let mut text = serde_json::to_string_pretty(&document).expect("a document has text keys");
     text.push('\n');
     text
 }

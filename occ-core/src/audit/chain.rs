@@ -3,6 +3,8 @@
 //! Sealing runs behind the commits, in the order of the records' sequence. A record whose transaction committed late gets the next
 //! position, so that no record stays outside and no commit waits for another.
 
+use serde_json::Value;
+
 use super::AuditEvent;
 use crate::{
     digest,
@@ -62,7 +64,11 @@ pub fn root(installation: InstallationId) -> String {
 /// # Panics
 /// Never: an event is always JSON. A hash of anything less would hide what it should show.
 pub fn link(previous: &str, position: u64, occurred_at: Timestamp, event: &AuditEvent) -> String {
-    // An event's JSON is canonical: fields in their order, details sorted.
-    let event = serde_json::to_string(event).expect("texts, numbers and maps of them are always JSON");
+    // Canonical: fields in their order, and details sorted, also where some crate of the program lets `serde_json` keep the order of
+    // insertion.
+    let mut event = event.clone();
+    event.details.sort_keys();
+    event.details.values_mut().for_each(Value::sort_all_objects);
+    let event = serde_json::to_string(&event).expect("texts, numbers and maps of them are always JSON");
     digest::hex(format!("{previous}\n{position}\n{}\n{event}", occurred_at.as_millis()).as_bytes())
 }
