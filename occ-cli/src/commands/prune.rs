@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use occ_core::{
     resource::PrincipalId,
     retention::{PruneError, Pruned, Retention},
@@ -27,10 +27,13 @@ const ACTOR: &str = "host";
 /// Never removed: live work, how a deployment ended, and the newest record of the audit. Runs beside `occ up`. On PostgreSQL as the
 /// schema's owner: the role of the application may remove nothing.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: occ prune --work-older-than 30d --audit-older-than 365d --apply")]
+#[command(
+    after_help = "Example: occ prune --work-older-than 30d --audit-older-than 365d --apply",
+    group = ArgGroup::new("ages").args(["work_older_than", "audit_older_than"]).required(true).multiple(true),
+)]
 pub(crate) struct Prune {
     /// Remove finished work that nothing reads any more once it is older than this, such as 30d; at least 1h.
-    #[arg(long, value_name = "AGE", value_parser = at_least_an_hour, required_unless_present = "audit_older_than")]
+    #[arg(long, value_name = "AGE", value_parser = at_least_an_hour)]
     work_older_than: Option<Duration>,
     /// Remove sealed records of the audit once they are older than this, such as 365d; at least 1d. `occ audit verify` then
     /// follows the chain from there on.
