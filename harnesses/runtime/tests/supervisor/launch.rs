@@ -53,15 +53,15 @@ fn a_second_launch_is_refused_and_names_the_holder_also_for_another_version() {
 #[test]
 fn many_launches_at_once_start_one_supervisor() {
     let workload = Workload::gateway(&[]);
-    let started = std::thread::scope(|scope| {
+    let mut codes: Vec<_> = std::thread::scope(|scope| {
         let launches: Vec<_> = (0..6).map(|_| scope.spawn(|| workload.launch_output())).collect();
         launches
             .into_iter()
-            .map(|launch| launch.join().unwrap())
-            .filter(|output| output.status.success())
-            .count()
+            .map(|launch| launch.join().unwrap().status.code().unwrap())
+            .collect()
     });
-    assert_eq!(started, 1);
+    codes.sort_unstable();
+    assert_eq!(codes, [&[0][..], &[i32::from(exit::HELD); 5]].concat());
     workload.until_ready();
     assert_eq!(workload.recorded("gateway").len(), 1);
 }

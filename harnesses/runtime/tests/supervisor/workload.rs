@@ -179,8 +179,10 @@ impl Workload {
 
     /// Runs `occ-runtime launch` as a Compute does.
     pub fn launch_output(&self) -> Output {
-        let spec = self.path("spec.json");
-        fs::write(&spec, serde_json::to_vec(&self.spec).unwrap()).unwrap();
+        // A file of its own: launches at once would read each other's half-written one.
+        let spec = tempfile::Builder::new().tempfile_in(&self.directory).unwrap();
+        let (mut file, spec) = spec.keep().unwrap();
+        file.write_all(&serde_json::to_vec(&self.spec).unwrap()).unwrap();
         let mut words = self.wrapper.iter().map(String::as_str).chain([RUNTIME]);
         let mut child = Command::new(words.next().unwrap())
             .args(words)
@@ -191,12 +193,12 @@ impl Workload {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        child
+        // A launch that refuses its spec ends before it reads the secrets; its exit code says why.
+        let _ = child
             .stdin
             .take()
             .unwrap()
-            .write_all(&serde_json::to_vec(&self.secrets).unwrap())
-            .unwrap();
+            .write_all(&serde_json::to_vec(&self.secrets).unwrap());
         child.wait_with_output().unwrap()
     }
 
