@@ -11,5 +11,6 @@ mod namespaces;
 mod people;
 mod policy;
 mod queue;
+mod refusals;
 mod runtime;
 mod secrets;
