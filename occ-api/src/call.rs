@@ -12,6 +12,7 @@ use occ_core::{
     control::{Caller, ControlPlane, PAGE_MAX, PageQuery},
     id::{InvalidId, RequestId},
     reason::ApiCode,
+    trace::TraceContext,
 };
 use serde::de::DeserializeOwned;
 
@@ -47,6 +48,8 @@ impl FromRequest<Api> for Call {
         let operation = catalogue::find(&parts.method, template);
         let body = checked_body(&parts, operation, body).await?;
         let mut caller = api.plane.authenticate(key(&parts.headers)?, id).await?;
+        // Without an exporter here, the work is in the caller's trace.
+        caller.trace = caller.trace.or_else(|| parts.extensions.get::<TraceContext>().cloned());
         caller.conditions = headers::conditions(&parts.headers, operation, &parts.method, parts.uri.path(), &body)?;
         let stopping = parts.extensions.get::<Stopping>().cloned().unwrap_or_default();
         // Percent-encoding that is not UTF-8 names nothing.

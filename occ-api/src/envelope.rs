@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 
-use crate::{operations, reject::status};
+use crate::{operations, reject::status, span};
 
 /// How long a request may take as a whole.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
@@ -125,17 +125,22 @@ async fn envelope(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     request.extensions_mut().insert(id);
+    let trace = span::context(request.headers());
+    if let Some(trace) = &trace {
+        request.extensions_mut().insert(trace.clone());
+    }
     // Inside a nested router the template is found only by the routes below; the response carries it back.
     let route = request
         .extensions()
         .get::<MatchedPath>()
         .map(|path| path.as_str().to_owned());
+    let span = span::request(id, operations::name(&method), route.as_deref(), trace.as_ref());
+    let work = next.run(request).instrument(span.clone());
     let response = if matches!(method, Method::GET | Method::HEAD) {
-        tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.map(Ok)
+        tokio::time::timeout(REQUEST_TIMEOUT, work).await.map(Ok)
     } else {
         // What changes something runs to its end, also when the caller is gone or has waited long enough.
-        let work = tokio::spawn(next.run(request).in_current_span());
-        tokio::time::timeout(REQUEST_TIMEOUT, work).await
+        tokio::time::timeout(REQUEST_TIMEOUT, tokio::spawn(work)).await
     };
     let response = match response {
         Ok(Ok(response)) => response,
@@ -148,6 +153,7 @@ async fn envelope(mut request: Request, next: Next) -> Response {
     let response = write(response, id);
     let elapsed = started.elapsed();
     let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    span::answered(&span, response.status());
     let status = response.status().as_u16();
     operations::answered(&method, route.clone(), status, elapsed);
     let route = route.as_deref().unwrap_or("-");

@@ -14,6 +14,7 @@ mod operations;
 mod reject;
 mod routes;
 mod server;
+mod span;
 mod strict_json;
 
 pub use openapi::document as openapi;

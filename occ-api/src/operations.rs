@@ -63,16 +63,21 @@ impl Metrics {
     }
 }
 
-/// A request was answered. Routes are templates, so that their number is bounded; a path that is none of them has no name.
-pub(crate) fn answered(method: &Method, route: Option<String>, status: u16, took: Duration) {
-    let method = match *method {
+/// A method as it is measured: callers may make up others.
+pub(crate) fn name(method: &Method) -> &'static str {
+    match *method {
         Method::GET => "GET",
         Method::POST => "POST",
         Method::PATCH => "PATCH",
         Method::PUT => "PUT",
         Method::DELETE => "DELETE",
         _ => "other",
-    };
+    }
+}
+
+/// A request was answered. Routes are templates, so that their number is bounded; a path that is none of them has no name.
+pub(crate) fn answered(method: &Method, route: Option<String>, status: u16, took: Duration) {
+    let method = name(method);
     let route = route.unwrap_or_else(|| "none".to_owned());
     histogram!(REQUEST, "method" => method, "route" => route.clone()).record(took);
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status.to_string()).increment(1);

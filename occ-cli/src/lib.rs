@@ -13,6 +13,7 @@ mod output;
 mod paths;
 mod policy;
 mod quickstart;
+mod telemetry;
 mod up;
 mod wait;
 

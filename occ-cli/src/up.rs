@@ -2,10 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use occ_core::{
     audit::sealing::keep_sealing,
-    installation::LogLevel,
     worker::{Worker, WorkerHandle},
 };
 use serde_json::json;
@@ -20,6 +19,7 @@ use crate::{
     host::{DataDir, DatabaseArgs, Host, Role, Tools, url},
     output::Output,
     policy,
+    telemetry::{LogFormat, Telemetry},
 };
 
 /// Runs the control plane until it is told to stop (Ctrl-C, SIGTERM). Workloads keep running.
@@ -50,15 +50,6 @@ pub(crate) struct Up {
     log_format: LogFormat,
 }
 
-/// The form of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
 pub(crate) async fn run(args: Up, output: Output) -> Done {
     let path = args.data_dir.map_or_else(DataDir::default_path, Ok)?;
     let roles: &[Role] = match (args.api_only, args.worker_only) {
@@ -83,7 +74,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| Failure::startup(error.kind()))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| Failure::startup(error.kind()))?;
     let host = Host::open(data, &database, args.config.as_deref(), roles, &Tools::find()).await?;
-    log(args.log_format, host.file.log_level());
+    let telemetry = Telemetry::start(args.log_format, host.file.log_level());
     host.bootstrap().await?;
 
     // Before anything is measured.
@@ -124,6 +115,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         let _ = probes.await;
     }
     host.close().await;
+    telemetry.end().await;
     Ok(())
 }
 
@@ -152,20 +144,4 @@ fn announce(data: &DataDir, reach: &Reach, output: Output) -> Done {
             root.display()
         )
     })
-}
-
-/// Starts logging to standard error. `RUST_LOG` wins over the Installation's level.
-pub(crate) fn log(format: LogFormat, level: LogLevel) {
-    use tracing_subscriber::{EnvFilter, fmt};
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level.as_str()));
-    // Whoever reads the log may be gone, or its disk full: lines are lost then, and no work.
-    let builder = fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
-    // A second call in one process keeps the first logger.
-    let _ = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
 }

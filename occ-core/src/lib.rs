@@ -29,6 +29,8 @@ pub mod status;
 pub mod store;
 pub mod time;
 #[cfg(feature = "engine")]
+pub mod trace;
+#[cfg(feature = "engine")]
 pub mod work;
 #[cfg(feature = "engine")]
 pub mod worker;

@@ -21,7 +21,7 @@ use crate::{
     exit::{Done, Exit, Failure},
     host::{DataDir, Database, Host, Role, Tools, read_key, url},
     policy,
-    up::{LogFormat, log},
+    telemetry::{LogFormat, Telemetry},
     wait,
 };
 use model::Model;
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Quickstart) -> Done {
         &Tools::find(),
     )
     .await?;
-    log(LogFormat::Text, occ_core::installation::LogLevel::Warn);
+    let telemetry = Telemetry::start(LogFormat::Text, occ_core::installation::LogLevel::Warn);
     host.bootstrap().await?;
     let model = Model::choose(&host.data).await?;
     let listener = occ_api::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
@@ -93,6 +93,7 @@ pub(crate) async fn run(args: Quickstart) -> Done {
     let _ = server.await;
     worker.shutdown().await;
     host.close().await;
+    telemetry.end().await;
     result
 }
 

@@ -4,6 +4,7 @@ use super::Conditions;
 use crate::{
     id::{NamespaceId, RequestId, ServiceKeyId},
     resource::PrincipalId,
+    trace::{self, TraceContext},
 };
 
 /// The principal that an operation is done for, and the request that it came with.
@@ -19,10 +20,12 @@ pub struct Caller {
     pub request: RequestId,
     /// What the request asks for beside its body.
     pub conditions: Conditions,
+    /// Where the request is in its trace; kept with the work that it causes.
+    pub trace: Option<TraceContext>,
 }
 
 impl Caller {
-    /// A principal that an embedder has authenticated by means of its own.
+    /// A principal that an embedder has authenticated by means of its own. Its request is where the current span is in its trace.
     pub fn new(principal: PrincipalId) -> Self {
         Self {
             principal,
@@ -30,6 +33,7 @@ impl Caller {
             namespace: None,
             request: RequestId::random(),
             conditions: Conditions::default(),
+            trace: trace::current(),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
     },
     revision,
     store::{AgentRow, Change, ConfigurationRow, DeployRead, Expect, Write},
-    work::{NewWork, Target},
+    work::Target,
 };
 
 /// What drivers answered.
@@ -341,9 +341,6 @@ fn admission_change(
             revision: Box::new(revision.clone()),
             bytes: revision::canonical(&revision.snapshot),
         })
-        .write(Write::Enqueue(NewWork {
-            target,
-            actor: op.principal().clone(),
-        }))
+        .write(Write::Enqueue(op.work(target)))
         .audit(event)
 }

@@ -15,6 +15,7 @@ use crate::{
     reason::ApiCode,
     resource::{Installation, Name, Namespace, NamespaceStatus, PrincipalId},
     store::{Change, Expect, Write},
+    trace,
     work::{NewWork, Target},
 };
 
@@ -81,12 +82,13 @@ impl ControlPlane {
             key: (&key).into(),
             value,
         };
-        let work = NewWork {
-            target: Target::NamespaceReady {
+        let work = NewWork::new(
+            Target::NamespaceReady {
                 namespace: namespace.id,
             },
-            actor: administrator.clone(),
-        };
+            administrator.clone(),
+        )
+        .in_trace(trace::current());
         let change = Change::new()
             .expect(Expect::NoInstallation)
             .write(Write::Installation(installation.clone()))

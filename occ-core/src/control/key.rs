@@ -21,6 +21,7 @@ use crate::{
     secret_value::SecretValue,
     store::{Change, NewServiceKey, Write},
     time::Timestamp,
+    trace,
 };
 
 const EXPIRES_IN: std::ops::RangeInclusive<u64> = 86_400..=31_536_000;
@@ -106,6 +107,7 @@ impl ControlPlane {
                     namespace: namespace_id,
                     request,
                     conditions: Conditions::default(),
+                    trace: trace::current(),
                 })
             }
             _ => Err(refused()),

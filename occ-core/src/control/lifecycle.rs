@@ -86,10 +86,7 @@ impl ControlPlane {
                 let change = Change::new()
                     .expect(Expect::Agent(id, version))
                     .write(Write::UpdateAgent(agent.clone()))
-                    .write(Write::Enqueue(NewWork {
-                        target,
-                        actor: caller.principal.clone(),
-                    }))
+                    .write(Write::Enqueue(op.work(target)))
                     .audit(op.event(ResourceRef::agent(namespace, id), &allowed));
                 if tries.commit(change).await? {
                     let operation = Some(operation);
@@ -148,10 +145,7 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
-                let work = NewWork {
-                    target: Target::AgentDeleted { namespace, agent: id },
-                    actor: caller.principal.clone(),
-                };
+                let work = op.work(Target::AgentDeleted { namespace, agent: id });
                 let next = if agent.status == AgentStatus::Deleting {
                     match self.retry_agent(&op, &allowed, &work).await? {
                         Some(event) => Change::new().write(Write::Requeue(work)).audit(event),

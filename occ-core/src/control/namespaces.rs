@@ -15,7 +15,7 @@ use crate::{
     reason::ApiCode,
     resource::{Namespace, NamespaceStatus},
     store::{Change, Expect, NamespaceRow, WorkState, Write},
-    work::{NewWork, Target},
+    work::Target,
 };
 
 /// Statuses in which a Namespace takes new resources.
@@ -68,10 +68,7 @@ impl ControlPlane {
             }
             let change = Change::new()
                 .write(Write::Namespace(namespace.clone()))
-                .write(Write::Enqueue(NewWork {
-                    target,
-                    actor: caller.principal.clone(),
-                }))
+                .write(Write::Enqueue(op.work(target)))
                 .audit(op.event(ResourceRef::namespace(namespace.id), &allowed));
             let change = op.answering(change, &namespace)?;
             let mut tries = Tries::new(&*self.store);
@@ -161,7 +158,7 @@ impl ControlPlane {
         }
         Ok(deletion(row, allowed)
             .expect(Expect::NamespaceEmpty(id))
-            .write(Write::Enqueue(deletion_work(id, allowed)))
+            .write(Write::Enqueue(op.work(Target::NamespaceDeleted { namespace: id })))
             .audit(op.event(ResourceRef::namespace(id), allowed)))
     }
 
@@ -192,7 +189,7 @@ impl ControlPlane {
         let mut event = failed.describe(op.event(ResourceRef::namespace(id), allowed));
         "openclaw.namespaces.delete.retry".clone_into(&mut event.action);
         let change = deletion(row, allowed)
-            .write(Write::Requeue(deletion_work(id, allowed)))
+            .write(Write::Requeue(op.work(Target::NamespaceDeleted { namespace: id })))
             .audit(event);
         Ok(Some(change))
     }
@@ -208,13 +205,6 @@ fn deletion(row: &NamespaceRow, allowed: &Authorization) -> Change {
             status: NamespaceStatus::Deleting,
             deletion_actor: Some(allowed.request.principal.clone()),
         })
-}
-
-fn deletion_work(namespace: NamespaceId, allowed: &Authorization) -> NewWork {
-    NewWork {
-        target: Target::NamespaceDeleted { namespace },
-        actor: allowed.request.principal.clone(),
-    }
 }
 
 /// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63.

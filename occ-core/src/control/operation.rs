@@ -17,6 +17,7 @@ use crate::{
     resource::PrincipalId,
     store::{Change, Store},
     time::{Clock as _, SystemClock},
+    work::{NewWork, Target},
 };
 
 /// How long one driver call of a request may take.
@@ -139,6 +140,11 @@ impl Operation<'_> {
     /// Who asks.
     pub(super) fn principal(&self) -> &PrincipalId {
         &self.caller.principal
+    }
+
+    /// Work that the caller asks for.
+    pub(super) fn work(&self, target: Target) -> NewWork {
+        NewWork::new(target, self.caller.principal.clone()).in_trace(self.caller.trace.clone())
     }
 
     /// The caller's question.

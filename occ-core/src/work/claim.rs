@@ -10,6 +10,7 @@ use crate::{
     reason::{Failure, Pending},
     resource::PrincipalId,
     time::Timestamp,
+    trace::TraceContext,
 };
 
 /// The fencing token of one claim. Whoever publishes must still hold it, by the database's clock.
@@ -57,6 +58,8 @@ pub struct Claim {
     pub claimed_at: Timestamp,
     /// What the attempt before recorded.
     pub last_attempt: Option<LastAttempt>,
+    /// Where the request that asked for the work is in its trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl Claim {

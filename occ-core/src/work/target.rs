@@ -9,6 +9,7 @@ use crate::{
     driver::ResourceRef,
     id::{AgentId, NamespaceId, RevisionId},
     resource::PrincipalId,
+    trace::TraceContext,
 };
 
 /// What a piece of work is for. Only these shapes exist.
@@ -162,4 +163,24 @@ pub struct NewWork {
     pub target: Target,
     /// Who asked for it; reauthorized at every attempt.
     pub actor: PrincipalId,
+    /// Where the request that asked for it is in its trace; its passes go on from there.
+    pub trace: Option<TraceContext>,
+}
+
+impl NewWork {
+    /// Work that belongs to no trace.
+    pub const fn new(target: Target, actor: PrincipalId) -> Self {
+        Self {
+            target,
+            actor,
+            trace: None,
+        }
+    }
+
+    /// The same, in this trace.
+    #[must_use]
+    pub fn in_trace(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace;
+        self
+    }
 }

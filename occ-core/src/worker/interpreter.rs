@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::{
     Authority, Event, Outcome, Pass, Progress, Step,
@@ -16,8 +17,8 @@ use super::{
 use crate::{
     audit::{AuditEvent, Authorization},
     driver::{
-        AccessRequest, DriverState, EffectError, EffectResult, Fault, FaultKind, Maintenance, OperationContext,
-        RevisionObservation, RevisionRef,
+        AccessRequest, DriverIdentity, DriverState, EffectError, EffectResult, Fault, FaultKind, Maintenance,
+        OperationContext, RevisionObservation, RevisionRef,
     },
     installation::Drivers,
     randomness,
@@ -48,6 +49,11 @@ impl Shared {
 
 /// Drives one claim to its settlement. Returns without publishing when the claim is lost.
 pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &CancellationToken) {
+    let span = telemetry::pass(&claim);
+    pass(shared, claim, claimed, shutdown).instrument(span).await;
+}
+
+async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &CancellationToken) {
     let heartbeat = Heartbeat::start(
         Arc::clone(&shared.store),
         claim.token,
@@ -294,42 +300,82 @@ impl Interpreter<'_> {
         let namespace = pass.read.namespace.as_ref().map(|row| &row.namespace);
         let missing = || EffectError::from(Fault::new("find the work's Namespace", FaultKind::Missing));
         Ok(match step {
-            Step::Authorize(requests) => Event::Authority(cx.run(self.authorize(pass, &requests)).await),
+            Step::Authorize(requests) => Event::Authority(self.authorized(pass, &requests).await),
             Step::Bind(agent) => Event::Bound(match compute.agent_binding() {
-                Some(binding) => cx.run(binding.bind(cx, &agent)).await,
+                Some(binding) => self.call("compute.bind_agent", binding.bind(cx, &agent)).await,
                 None => Ok(()),
             }),
             Step::EnsureNamespace => Event::Namespace(match namespace {
-                Some(namespace) => cx.run(compute.ensure_namespace(cx, namespace)).await,
+                Some(namespace) => {
+                    let effect = compute.ensure_namespace(cx, namespace);
+                    self.call("compute.ensure_namespace", effect).await
+                }
                 None => Err(missing()),
             }),
             Step::DeleteNamespace => Event::Namespace(match namespace {
-                Some(namespace) => cx.run(compute.delete_namespace(cx, namespace)).await,
+                Some(namespace) => {
+                    let effect = compute.delete_namespace(cx, namespace);
+                    self.call("compute.delete_namespace", effect).await
+                }
                 None => Err(missing()),
             }),
-            Step::Prepare => Event::Prepared(cx.run(self.prepare(pass)).await),
-            Step::Activate => Event::Activated(cx.run(self.activate(pass)).await),
-            Step::Deactivate(target) => Event::Deactivated(cx.run(compute.deactivate_revision(cx, &target)).await),
+            Step::Prepare => Event::Prepared(self.call("compute.prepare_revision", self.prepare(pass)).await),
+            Step::Activate => Event::Activated(self.call("compute.activate_revision", self.activate(pass)).await),
+            Step::Deactivate(target) => {
+                let effect = compute.deactivate_revision(cx, &target);
+                Event::Deactivated(self.call("compute.deactivate_revision", effect).await)
+            }
             Step::Stop(target) => self.stop(&target).await,
             Step::Retire(target) => {
-                let id = target.id;
-                Event::Retired(id, cx.run(compute.retire_revision(cx, &target)).await)
+                let effect = compute.retire_revision(cx, &target);
+                Event::Retired(target.id, self.call("compute.retire_revision", effect).await)
             }
             Step::Reread => Event::Read(Box::new(self.read(&pass.claim).await?)),
             Step::MovePointer { agent, from, to } => {
                 Event::PointerMoved(self.move_pointer(pass, agent, from, to).await)
             }
             Step::DiscardSetup(agent, setup) => Event::Discarded(match compute.workspace_setup() {
-                Some(support) => cx.run(support.discard(cx, &agent, setup)).await,
+                Some(support) => {
+                    let effect = support.discard(cx, &agent, setup);
+                    self.call("compute.discard_workspace_setup", effect).await
+                }
                 None => Ok(()),
             }),
             Step::DeleteCredentials(agent) => Event::CredentialsDeleted(match compute.runtime_credentials() {
-                Some(credentials) => cx.run(credentials.delete(cx, &agent)).await,
+                Some(credentials) => {
+                    let effect = credentials.delete(cx, &agent);
+                    self.call("compute.delete_credentials", effect).await
+                }
                 None => Ok(()),
             }),
-            Step::DeleteAgent(agent) => Event::AgentDeleted(cx.run(compute.delete_agent(cx, &agent)).await),
+            Step::DeleteAgent(agent) => {
+                let effect = compute.delete_agent(cx, &agent);
+                Event::AgentDeleted(self.call("compute.delete_agent", effect).await)
+            }
             Step::Finish(_) => return Err(Interrupted::CutOff),
         })
+    }
+
+    /// A call of the Compute, until it ends or the claim does, in a span of its own.
+    async fn call<T>(&self, name: &'static str, effect: impl Future<Output = EffectResult<T>>) -> EffectResult<T> {
+        self.traced(name, self.shared.drivers.compute.identity(), effect).await
+    }
+
+    async fn authorized(&self, pass: &Pass, requests: &[AccessRequest]) -> EffectResult<Authority> {
+        let iam = self.shared.drivers.iam.identity();
+        self.traced("iam.authorize", iam, self.authorize(pass, requests)).await
+    }
+
+    async fn traced<T>(
+        &self,
+        name: &'static str,
+        driver: &DriverIdentity,
+        effect: impl Future<Output = EffectResult<T>>,
+    ) -> EffectResult<T> {
+        let span = telemetry::call(name, driver);
+        let result = self.cx.run(effect).instrument(span.clone()).await;
+        telemetry::called(&span, &result);
+        result
     }
 
     async fn prepare(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
@@ -344,10 +390,8 @@ impl Interpreter<'_> {
 
     async fn stop(&self, target: &RevisionRef) -> Event {
         let started = Instant::now();
-        let result = self
-            .cx
-            .run(self.shared.drivers.compute.stop_revision(&self.cx, target))
-            .await;
+        let effect = self.shared.drivers.compute.stop_revision(&self.cx, target);
+        let result = self.call("compute.stop_revision", effect).await;
         Event::Stopped(
             target.id,
             StopRecord {

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
+use tracing::Instrument as _;
 
-use super::pass::revision_ref;
+use super::{pass::revision_ref, telemetry};
 use crate::{
     driver::{
         EffectError, EffectResult, Fault, FaultKind, OperationContext, PlanInput, RevisionContext, SecretAccess,
@@ -62,7 +63,10 @@ impl SecretAccess for FrozenSecrets {
             .slots
             .get(slot)
             .ok_or(Fault::new("find the secret of a slot", FaultKind::Missing))?;
-        self.driver.value(&self.cx, identity, at).await
+        let span = telemetry::call("secret.value", self.driver.identity());
+        let value = self.driver.value(&self.cx, identity, at).instrument(span.clone()).await;
+        telemetry::called(&span, &value);
+        value
     }
 }
 

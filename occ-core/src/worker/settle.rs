@@ -131,7 +131,7 @@ fn next_look(pass: &Pass) -> Option<WriteBox> {
         bucket,
     };
     let actor = pass.claim.actor.clone();
-    Some(WriteBox(Write::EnqueueLater(NewWork { target, actor }, delay)))
+    Some(WriteBox(Write::EnqueueLater(NewWork::new(target, actor), delay)))
 }
 
 /// A stop and a removal of an Agent have no deadline: what still runs must not be forgotten.

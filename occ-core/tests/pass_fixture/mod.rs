@@ -369,6 +369,7 @@ impl Scene {
                 created_at: NOW,
                 claimed_at: NOW,
                 last_attempt: self.last_attempt,
+                trace: None,
             },
             read: self.read.clone(),
             compute: ComputeFacts {

@@ -18,6 +18,7 @@ use crate::{
         },
     },
     time::Timestamp,
+    trace::TraceContext,
     work::{ClaimToken, NewWork, Target},
 };
 
@@ -170,7 +171,11 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
             ) {
                 return Err(CommitError::Conflict(Expect::WorkFailed(key)));
             }
-            json!({ "op": "requeue", "key": key, "actor": work.actor })
+            json!({
+                "op": "requeue", "key": key, "actor": work.actor,
+                "traceparent": work.trace.as_ref().map(TraceContext::parent),
+                "tracestate": work.trace.as_ref().and_then(TraceContext::state),
+            })
         }
         Write::Settle(..) => return Err(CommitError::Refused),
     })
@@ -226,6 +231,8 @@ pub(super) fn work(work: &NewWork, delay: Duration) -> Value {
         "key": work.target.key(), "kind": columns.kind, "namespace_id": work.target.namespace(), "agent_id": columns.agent,
         "revision_id": columns.revision, "operation": columns.operation, "bucket": columns.bucket,
         "lane": work.target.lane().to_string(), "actor": work.actor, "delay": millis(delay),
+        "traceparent": work.trace.as_ref().map(TraceContext::parent),
+        "tracestate": work.trace.as_ref().and_then(TraceContext::state),
     })
 }
 

@@ -197,6 +197,7 @@ fn claim(row: &Columns<'_, Record>, token: ClaimToken, work: &WorkRow) -> Result
         created_at: work.created_at,
         claimed_at: row.moment("claimed_at")?,
         last_attempt: work.last_attempt,
+        trace: work.trace.clone(),
     })
 }
 

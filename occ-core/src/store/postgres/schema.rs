@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 2] = [
+const MIGRATIONS: [(i64, &[&str]); 3] = [
     (
         1,
         &[
@@ -12,6 +12,7 @@ const MIGRATIONS: [(i64, &[&str]); 2] = [
         ],
     ),
     (2, &[include_str!("migrations/0002_retention.sql")]),
+    (3, &[include_str!("migrations/0003_traces.sql")]),
 ];
 
 /// The version that this program needs.

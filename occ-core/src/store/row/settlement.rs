@@ -145,7 +145,7 @@ pub(in crate::store) fn abandoned(
                 bucket: bucket + 1,
             };
             let actor = work.actor.clone();
-            Follows::Work(NewWork { target, actor }, MAINTENANCE_PAUSE)
+            Follows::Work(NewWork::new(target, actor), MAINTENANCE_PAUSE)
         }
         // So is one whose own deployment was lost that often: its workload serves, and nobody else would look.
         Target::Revision {
@@ -160,7 +160,7 @@ pub(in crate::store) fn abandoned(
                 bucket: 0,
             };
             let actor = work.actor.clone();
-            Follows::Work(NewWork { target, actor }, MAINTENANCE_PAUSE)
+            Follows::Work(NewWork::new(target, actor), MAINTENANCE_PAUSE)
         }
         _ => Follows::Nothing,
     };

@@ -7,6 +7,7 @@ use crate::{
     resource::PrincipalId,
     store::{DeploymentRow, LeftOver, WorkState},
     time::Timestamp,
+    trace::TraceContext,
     work::{FailureData, LastAttempt, NewWork, Target, Warning},
 };
 
@@ -75,6 +76,14 @@ pub(in crate::store) struct WorkRow {
     pub extra_attempts: u32,
     pub last_attempt: Option<LastAttempt>,
     pub created_at: Timestamp,
+    pub trace: Option<TraceContext>,
+}
+
+/// What does not read as a context is none: nothing depends on a trace.
+fn trace(row: &Columns<'_, impl Row>) -> Option<TraceContext> {
+    let parent = row.optional_text("traceparent").ok()??;
+    let state = row.optional_text("tracestate").ok().flatten();
+    TraceContext::parse(&parent, state.as_deref())
 }
 
 impl WorkRow {
@@ -88,6 +97,7 @@ impl WorkRow {
             extra_attempts: row.number("extra_attempts")?,
             last_attempt: row.optional_json("last_attempt")?,
             created_at: row.moment("created_at")?,
+            trace: trace(&row),
         })
     }
 
@@ -185,8 +195,5 @@ pub(in crate::store) fn selected(row: &impl Row) -> Result<NewWork, Corrupt> {
         revision: row.parsed("active_revision_id")?,
         bucket: row.number("present")?,
     };
-    Ok(NewWork {
-        target,
-        actor: row.parsed("actor")?,
-    })
+    Ok(NewWork::new(target, row.parsed("actor")?))
 }

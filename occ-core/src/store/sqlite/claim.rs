@@ -101,6 +101,7 @@ async fn take(db: &mut SqliteConnection, limit: usize, lease: Lease) -> Result<V
             created_at: work.created_at,
             claimed_at: now,
             last_attempt: work.last_attempt,
+            trace: work.trace,
         });
     }
     Ok(claims)

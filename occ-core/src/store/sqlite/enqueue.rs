@@ -6,6 +6,7 @@ use super::{expect, fault::Refused};
 use crate::{
     store::{Expect, row::work::TargetColumns},
     time::Timestamp,
+    trace::TraceContext,
     work::{NewWork, Target},
 };
 
@@ -35,8 +36,8 @@ pub(super) async fn insert(
 ) -> Result<bool, Refused> {
     let columns = TargetColumns::of(&work.target);
     let query = "INSERT INTO work (key, kind, namespace_id, agent_id, revision_id, operation, bucket, lane, actor,
-            state, available_at, attempts, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, 0, ?) ON CONFLICT (key) DO NOTHING";
+            state, available_at, attempts, created_at, traceparent, tracestate)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, 0, ?, ?, ?) ON CONFLICT (key) DO NOTHING";
     let inserted = sqlx::query(query)
         .bind(work.target.key())
         .bind(columns.kind)
@@ -49,12 +50,14 @@ pub(super) async fn insert(
         .bind(work.actor.as_str())
         .bind(available_at.as_millis())
         .bind(now.as_millis())
+        .bind(work.trace.as_ref().map(TraceContext::parent))
+        .bind(work.trace.as_ref().and_then(TraceContext::state))
         .execute(db)
         .await?;
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Queues failed work again. It keeps its age: the deadline of the first request still applies.
+/// Queues failed work again, in the trace of who asks for it now. It keeps its age: the deadline of the first request still applies.
 pub(super) async fn requeue(db: &mut SqliteConnection, now: Timestamp, work: &NewWork) -> Result<(), Refused> {
     let key = work.target.key();
     let failed = Expect::WorkFailed(key.clone());
@@ -64,11 +67,13 @@ pub(super) async fn requeue(db: &mut SqliteConnection, now: Timestamp, work: &Ne
         Target::Revision { .. } | Target::Maintenance { .. } | Target::AgentStopped { .. }
     );
     let query = "UPDATE work SET state = 'queued', actor = ?, available_at = ?, attempts = 0, extra_attempts = 0,
-            last_attempt = NULL, code = NULL, result = NULL, completed_at = NULL
+            last_attempt = NULL, code = NULL, result = NULL, completed_at = NULL, traceparent = ?, tracestate = ?
         WHERE key = ? AND state = 'failed'";
     let query = sqlx::query(query)
         .bind(work.actor.as_str())
         .bind(now.as_millis())
+        .bind(work.trace.as_ref().map(TraceContext::parent))
+        .bind(work.trace.as_ref().and_then(TraceContext::state))
         .bind(key);
     if repeatable && query.execute(db).await?.rows_affected() == 1 {
         Ok(())

@@ -5,9 +5,10 @@ use sqlx::{Row as _, SqliteConnection};
 use super::now;
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &str); 2] = [
+const MIGRATIONS: [(i64, &str); 3] = [
     (1, include_str!("migrations/0001_initial.sql")),
     (2, include_str!("migrations/0002_retention.sql")),
+    (3, include_str!("migrations/0003_traces.sql")),
 ];
 
 /// The version that this program writes.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     Subject,
-    world::{LONG, SHORT, World, complete, defer, principal, until},
+    world::{LONG, SHORT, World, complete, defer, principal, trace, until},
 };
 
 /// Agents, each with one version that waits.
@@ -351,10 +351,7 @@ pub(super) async fn work_of_another_actor_is_not_taken_over(subject: Arc<dyn Sub
         namespace: world.namespace,
     };
     world.write(Write::Enqueue(world.work(target))).await;
-    let other = NewWork {
-        target,
-        actor: principal("prn_other"),
-    };
+    let other = NewWork::new(target, principal("prn_other"));
     let change = Change::new()
         .audit(world.event("takeover"))
         .write(Write::Enqueue(other.clone()));
@@ -362,4 +359,30 @@ pub(super) async fn work_of_another_actor_is_not_taken_over(subject: Arc<dyn Sub
     assert_eq!(world.refused(change).await, CommitError::Conflict(conflict));
     assert_eq!(world.audit().await, []);
     assert_eq!(world.claim(LONG).await.actor, world.actor);
+}
+
+pub(super) async fn work_keeps_its_place_in_a_trace(subject: Arc<dyn Subject>) {
+    let second = subject.second().await;
+    let world = World::new(subject).await;
+    let target = Target::NamespaceReady {
+        namespace: world.namespace,
+    };
+    let work = world.work(target).in_trace(Some(trace()));
+    world.write(Write::Enqueue(work.clone())).await;
+    // The same once more, from another request: it is the work that exists.
+    world.write(Write::Enqueue(world.work(target))).await;
+    let first = world.claim(LONG).await;
+    assert_eq!(first.trace, work.trace);
+    world.settle(&first, defer(Pending::RevisionIncomplete)).await;
+    // A later pass, of another process.
+    let later = until("a claim", async || second.claim(1, LONG).await.expect("a claim").pop()).await;
+    assert_eq!(later.trace, work.trace);
+    world.settle(&later, defer(Pending::RevisionIncomplete)).await;
+    assert_eq!(world.lose().await.trace, work.trace);
+    let recovered = world.claim(LONG).await;
+    assert_eq!((recovered.attempt, recovered.trace), (2, work.trace));
+    // Work that nobody traced.
+    let agent = world.agent("untraced").await;
+    world.deploy(&agent).await;
+    assert_eq!(world.claim(LONG).await.trace, None);
 }

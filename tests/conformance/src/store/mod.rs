@@ -144,6 +144,7 @@ where
             spent_work_is_not_claimed,
             a_renewed_claim_outlives_its_first_lease,
             a_lapsed_or_unknown_claim_is_not_renewed,
+            work_keeps_its_place_in_a_trace,
             the_next_due_work_is_that_of_a_free_lane,
             the_depth_of_the_queue_counts_what_is_live,
             enqueued_work_wakes_a_waiting_worker,

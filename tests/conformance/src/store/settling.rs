@@ -11,7 +11,7 @@ use occ_core::{
 
 use super::{
     Subject,
-    world::{LONG, SHORT, World, complete, defer, principal, until},
+    world::{LONG, SHORT, World, complete, defer, principal, trace, until},
 };
 
 async fn world_with_work(subject: Arc<dyn Subject>) -> (World, Agent, Target) {
@@ -289,10 +289,7 @@ pub(super) async fn a_failed_deletion_is_repeated_with_fresh_attempts(subject: A
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;
     let target = world.delete(agent.id).await;
-    let other = NewWork {
-        target,
-        actor: principal("prn_other"),
-    };
+    let other = NewWork::new(target, principal("prn_other")).in_trace(Some(trace()));
     let requeue = Change::new().write(Write::Requeue(other.clone()));
     let unfailed = CommitError::Conflict(Expect::WorkFailed(target.key()));
     assert_eq!(world.refused(requeue.clone()).await, unfailed);
@@ -305,6 +302,7 @@ pub(super) async fn a_failed_deletion_is_repeated_with_fresh_attempts(subject: A
     assert_eq!(world.refused(requeue).await, unfailed);
     let again = world.claim(LONG).await;
     assert_eq!((again.attempt, again.actor, again.last_attempt), (1, other.actor, None));
+    assert_eq!(again.trace, other.trace, "it is in the trace of who repeats it");
     assert_eq!(
         again.created_at, claim.created_at,
         "the deadline of the first request still applies"

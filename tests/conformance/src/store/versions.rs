@@ -276,6 +276,7 @@ pub(super) async fn selected_versions_that_should_run_are_looked_after(subject: 
         NewWork {
             target: Target::Maintenance { agent, revision, .. },
             actor,
+            trace: None,
         },
     ] = &work[..]
     else {

@@ -15,6 +15,7 @@ use occ_core::{
     revision,
     store::{Change, CommitError, ConfigurationRow, Expect, Store, WorkState, Write},
     time::Timestamp,
+    trace::TraceContext,
     work::{Claim, Lease, NewWork, Target, Transition},
 };
 
@@ -259,10 +260,7 @@ impl World {
     }
 
     pub(super) fn work(&self, target: Target) -> NewWork {
-        NewWork {
-            target,
-            actor: self.actor.clone(),
-        }
+        NewWork::new(target, self.actor.clone())
     }
 
     /// Claims the one piece of work that is due.
@@ -304,6 +302,12 @@ impl World {
             .expect("a read")
             .expect("the work")
     }
+}
+
+/// A place in a trace.
+pub(super) fn trace() -> TraceContext {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    TraceContext::parse(parent, Some("vendor=opaque,other=1")).expect("a context")
 }
 
 /// A deferral that is due at once.

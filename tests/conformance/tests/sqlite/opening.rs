@@ -158,14 +158,7 @@ pub async fn a_newer_schema_is_refused_and_stays_as_it_is() {
     let before = made(&file, newer).await;
     let error = refused(&file).await;
     assert!(
-        matches!(
-            error,
-            OpenError::Newer {
-                found: 999,
-                known: 2,
-                ..
-            }
-        ),
+        matches!(error, OpenError::Newer { found: 999, known, .. } if known < 999),
         "{error}"
     );
     assert!(error.to_string().contains("999"));
@@ -175,8 +168,8 @@ pub async fn a_newer_schema_is_refused_and_stays_as_it_is() {
 pub async fn a_schema_without_a_version_is_damage_and_stays_as_it_is() {
     for spoilt in [
         "DELETE FROM schema_version",
-        "UPDATE schema_version SET version = version - 3",
-        "UPDATE schema_version SET version = version - 2",
+        "UPDATE schema_version SET version = version - 1000",
+        "UPDATE schema_version SET version = version - (SELECT max(version) FROM schema_version)",
         "DROP TABLE schema_version",
     ] {
         let (_directory, file) = place();
@@ -220,7 +213,8 @@ pub async fn opening_at_once_in_two_handles_migrates_once() {
         .fetch_one(&mut raw(&file).await)
         .await
         .expect("a count");
-    assert_eq!(versions, 2, "each migration once");
+    let known = SqliteStore::schema(&file).await.expect("a schema").known;
+    assert_eq!(versions, known, "each migration once");
 }
 
 pub async fn a_closed_store_leaves_one_file_and_answers_no_more() {

@@ -197,10 +197,7 @@ impl World {
                 bytes,
             })
             .write(Write::UpdateAgent(self.agent.clone()))
-            .write(Write::Enqueue(NewWork {
-                target,
-                actor: actor.clone(),
-            }))
+            .write(Write::Enqueue(NewWork::new(target, actor.clone())))
             .state(vec![record])
             .audit(AuditEvent::mutation(actor, "openclaw.agents.deploy", resource));
         self.store.commit(change).await.map(|()| number)

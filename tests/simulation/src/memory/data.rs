@@ -10,6 +10,7 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret, WorkspaceSetup},
     store::{AgentRow, ConfigurationRow, FirstAnswer, NamespaceRow, NewServiceKey, OwnedRow, RevisionRow},
     time::Timestamp,
+    trace::TraceContext,
     work::{Claim, ClaimToken, LastAttempt, Target, Warning},
 };
 
@@ -110,6 +111,8 @@ pub struct Work {
     pub last_attempt: Option<LastAttempt>,
     /// When it was enqueued.
     pub created_at: Timestamp,
+    /// Where the request that asked for it is in its trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl Work {
@@ -137,6 +140,7 @@ impl Work {
             created_at: self.created_at,
             claimed_at: now,
             last_attempt: self.last_attempt,
+            trace: self.trace.clone(),
         }
     }
 }

@@ -48,6 +48,7 @@ impl Data {
             extra_attempts: 0,
             last_attempt: None,
             created_at: now,
+            trace: work.trace.clone(),
         });
     }
 
@@ -66,6 +67,7 @@ impl Data {
                     attempts: 0,
                     extra_attempts: 0,
                     last_attempt: None,
+                    trace: again.trace.clone(),
                     ..work.clone()
                 };
                 Ok(())
@@ -309,7 +311,7 @@ impl Data {
             bucket,
         };
         let actor = work.actor.clone();
-        self.queue(now, now.plus(MAINTENANCE_PAUSE), &NewWork { target, actor });
+        self.queue(now, now.plus(MAINTENANCE_PAUSE), &NewWork::new(target, actor));
     }
 }
 

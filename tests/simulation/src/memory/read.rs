@@ -361,7 +361,7 @@ impl Data {
                     bucket: u64::try_from(now.as_millis()).unwrap_or(0),
                 };
                 let actor = self.work.get(&deployment.key())?.actor.clone();
-                Some(NewWork { target, actor })
+                Some(NewWork::new(target, actor))
             })
             .collect()
     }
