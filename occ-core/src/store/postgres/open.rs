@@ -70,8 +70,11 @@ pub enum OpenError {
         /// Host, port and database.
         place: String,
     },
-    /// The server cannot do what the schema needs.
-    #[error("the server of {place} refused the schema ({code}): it must be PostgreSQL 14 or newer")]
+    /// The server cannot do what the schema needs, or somebody altered the schema.
+    #[error(
+        "the server of {place} refused the schema ({code}): it must be PostgreSQL 14 or newer, \
+         and the schema occ what a version of this program made it"
+    )]
     Unsupported {
         /// Host, port and database.
         place: String,

@@ -47,6 +47,8 @@ pub(super) enum Code {
     NotADatabase,
     /// A rule of the schema was broken.
     Constraint,
+    /// A statement that does not fit the schema.
+    Statement,
     /// Anything else, reading and writing among it.
     Other,
 }
@@ -56,6 +58,7 @@ pub(super) fn code(error: &sqlx::Error) -> Option<Code> {
     let extended: i32 = error.as_database_error()?.code()?.parse().ok()?;
     // https://www.sqlite.org/rescode.html: the low byte is the primary code.
     Some(match extended & 0xff {
+        1 => Code::Statement,
         5 | 6 => Code::Busy,
         3 | 8 | 23 => Code::Denied,
         11 => Code::Corrupt,

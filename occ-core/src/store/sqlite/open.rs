@@ -16,7 +16,7 @@ use sqlx::{
 use super::{
     connection::Connections,
     fault::{Code, code},
-    schema::{self, Found},
+    schema::{self, Found, Unfit},
 };
 
 /// How long a lock of another process is waited for, here and by every later statement.
@@ -51,6 +51,16 @@ pub enum OpenError {
     /// The file is not a database, or it is damaged.
     #[error("{} is not a database, or it is damaged: restore it from a backup, or name another file", path.display())]
     NotADatabase {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// The schema is not the one that its version names.
+    #[error(
+        "the tables and rules of the database {} are not those of its schema version, so that nothing in it can be relied on: \
+         restore a backup, or name another file",
+        path.display()
+    )]
+    Altered {
         /// The database file.
         path: PathBuf,
     },
@@ -127,7 +137,7 @@ pub(super) async fn memory() -> Result<Connections, OpenError> {
     let path = PathBuf::from(":memory:");
     let read = |error: sqlx::Error| refusal(&error, &path);
     let mut connection = options().in_memory(true).connect().await.map_err(read)?;
-    schema::migrate(&mut connection).await.map_err(read)?;
+    schema::make(&mut connection).await.map_err(read)?;
     Ok(Connections::of_memory(connection))
 }
 
@@ -214,7 +224,10 @@ async fn prepare(connection: &mut SqliteConnection, path: &Path) -> Result<(), O
     if row.try_get::<String, _>(0).map_err(read)? != "wal" {
         return Err(OpenError::Unsupported { path: path.to_owned() });
     }
-    schema::migrate(connection).await.map_err(read)
+    schema::migrate(connection).await.map_err(|unfit| match unfit {
+        Unfit::Altered => OpenError::Altered { path: path.to_owned() },
+        Unfit::Database(error) => refusal(&error, path),
+    })
 }
 
 pub(super) fn refusal(error: &sqlx::Error, path: &Path) -> OpenError {
@@ -226,8 +239,9 @@ pub(super) fn refusal(error: &sqlx::Error, path: &Path) -> OpenError {
         Some(Code::Busy) => OpenError::Locked { path },
         Some(Code::Denied | Code::CannotOpen) => OpenError::Denied { path },
         Some(Code::Full) => OpenError::NoSpace { path },
+        Some(Code::Corrupt | Code::NotADatabase) => OpenError::NotADatabase { path },
         // A schema of ours with tables that are not: somebody else wrote into it.
-        Some(Code::Corrupt | Code::NotADatabase | Code::Constraint) => OpenError::NotADatabase { path },
+        Some(Code::Constraint | Code::Statement) => OpenError::Altered { path },
         Some(Code::Other) | None => OpenError::System {
             path,
             kind: ErrorKind::Other,

@@ -1,8 +1,13 @@
 //! The schema and its versions.
 
-use sqlx::{Row as _, SqliteConnection};
+use std::collections::BTreeSet;
 
-use super::now;
+use sqlx::{ConnectOptions as _, Row as _, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use super::{
+    fault::{Code, code},
+    now,
+};
 
 /// Each makes its version of the schema from the one before.
 const MIGRATIONS: [(i64, &str); 3] = [
@@ -26,6 +31,21 @@ pub(super) enum Found {
     Version(i64),
     /// Another program's.
     Foreign,
+}
+
+/// Why a schema is not the one that this program needs.
+#[derive(Debug)]
+pub(super) enum Unfit {
+    /// The database said no, or did not answer.
+    Database(sqlx::Error),
+    /// Something of it is missing or other than its version says.
+    Altered,
+}
+
+impl From<sqlx::Error> for Unfit {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
 }
 
 /// Looks without changing anything.
@@ -59,19 +79,54 @@ pub(super) async fn look(connection: &mut SqliteConnection) -> Result<Found, sql
 }
 
 /// Applies what is missing, in one transaction. Another process may be doing the same: whoever comes second finds it done.
-pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+/// The number alone is not believed: a rule that somebody dropped would no longer protect what it should.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Unfit> {
     if look(connection).await? == Found::Version(VERSION) {
-        return Ok(());
+        return verify(connection).await;
     }
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
-    match steps(connection).await {
-        Ok(()) => sqlx::query("COMMIT").execute(connection).await.map(drop),
-        Err(error) => {
+    let migrated = async {
+        steps(connection).await.map_err(|error| match code(&error) {
+            // The statement does not fit the tables that it finds.
+            Some(Code::Statement | Code::Constraint) => Unfit::Altered,
+            _ => Unfit::Database(error),
+        })?;
+        verify(connection).await
+    };
+    match migrated.await {
+        Ok(()) => Ok(sqlx::query("COMMIT").execute(connection).await.map(drop)?),
+        Err(unfit) => {
             // Fails when SQLite has undone the transaction already.
             let _ = sqlx::query("ROLLBACK").execute(connection).await;
-            Err(error)
+            Err(unfit)
         }
     }
+}
+
+/// Makes the schema in an empty database that nobody else can see.
+pub(super) async fn make(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    steps(connection).await
+}
+
+/// Compares the schema with one that is made anew. What somebody added, such as an index of their own, does no harm.
+async fn verify(connection: &mut SqliteConnection) -> Result<(), Unfit> {
+    let mut reference = SqliteConnectOptions::new().in_memory(true).connect().await?;
+    make(&mut reference).await?;
+    let (wanted, found) = (definitions(&mut reference).await?, definitions(connection).await?);
+    if wanted.is_subset(&found) {
+        Ok(())
+    } else {
+        Err(Unfit::Altered)
+    }
+}
+
+/// The text of every table, index and trigger.
+async fn definitions(connection: &mut SqliteConnection) -> Result<BTreeSet<String>, sqlx::Error> {
+    // An index that SQLite makes by itself has no text.
+    sqlx::query_scalar("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        .fetch_all(connection)
+        .await
+        .map(BTreeSet::from_iter)
 }
 
 async fn steps(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {

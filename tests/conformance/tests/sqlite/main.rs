@@ -59,6 +59,7 @@ fn own() -> Vec<Case> {
             another_programs_database_is_refused_and_stays_as_it_is,
             a_newer_schema_is_refused_and_stays_as_it_is,
             a_schema_without_a_version_is_damage_and_stays_as_it_is,
+            a_schema_that_is_not_what_its_version_says_is_refused_and_stays_as_it_is,
             a_database_that_another_program_keeps_locked_is_refused,
             opening_at_once_in_two_handles_migrates_once,
             a_closed_store_leaves_one_file_and_answers_no_more,

@@ -181,6 +181,33 @@ pub async fn a_schema_without_a_version_is_damage_and_stays_as_it_is() {
     }
 }
 
+pub async fn a_schema_that_is_not_what_its_version_says_is_refused_and_stays_as_it_is() {
+    for altered in [
+        "DROP TABLE answers",
+        "DROP TRIGGER audit_append_only",
+        "DROP INDEX work_lease",
+        "ALTER TABLE agents ADD COLUMN mood TEXT",
+        // Of a build between two versions: the next migration does not fit it, or fits and leaves something else.
+        "DELETE FROM schema_version WHERE version > 1; DROP TABLE work",
+        "DELETE FROM schema_version WHERE version > 1; DROP INDEX work_over; DROP TABLE audit_anchor; DROP TABLE memberships",
+    ] {
+        let (_directory, file) = place();
+        SqliteStore::open(&file).await.expect("the store opens").close().await;
+        let before = made(&file, altered).await;
+        let error = refused(&file).await;
+        assert!(matches!(error, OpenError::Altered { .. }), "{altered}: {error}");
+        assert_eq!(fs::read(&file).expect("the file"), before, "{altered}");
+    }
+    let (_directory, file) = place();
+    SqliteStore::open(&file).await.expect("the store opens").close().await;
+    made(&file, "CREATE INDEX of_the_operator ON audit (kind)").await;
+    SqliteStore::open(&file)
+        .await
+        .expect("an index of one's own does no harm")
+        .close()
+        .await;
+}
+
 pub async fn a_database_that_another_program_keeps_locked_is_refused() {
     let (_directory, file) = place();
     SqliteStore::open(&file).await.expect("the store opens").close().await;
