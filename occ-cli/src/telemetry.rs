@@ -34,6 +34,8 @@ impl Telemetry {
     /// Starts logging to standard error; `RUST_LOG` wins over the Installation's level. Traces are exported where `OTEL_*` says
     /// so. A second call in one process keeps the first logger.
     pub(crate) fn start(format: LogFormat, level: LogLevel) -> Self {
+        // Without the feature the log is all.
+        #[cfg_attr(not(feature = "otel"), allow(unused_mut))]
         let mut layers = vec![log(format, level)];
         #[cfg(feature = "otel")]
         let traced = otel::Exporter::from_environment();
