@@ -100,10 +100,13 @@ fn a_server_is_migrated_before_it_is_used() {
     };
     ended(&with(&["up", "--listen", "127.0.0.1:0"]), 5, "run `occ migrate up`");
     ended(&with(&["migrate", "status"]), 1, "run `occ migrate up`");
-    ended(&with(&["migrate", "up"]), 0, "migrated from 0 to 2");
+    ended(&with(&["migrate", "up"]), 0, "migrated from 0 to ");
     ended(&with(&["migrate", "up"]), 0, "nothing to do");
     let status = with(&["migrate", "status", "--output", "json"]).json();
-    assert_eq!((&status["found"], &status["known"]), (&json!(2), &json!(2)));
+    assert!(
+        status["found"].is_u64() && status["found"] == status["known"],
+        "{status}"
+    );
     let up = Up::start(&home, &named);
     up.stop();
     let newer = "INSERT INTO occ.schema_version VALUES (999, now())";
