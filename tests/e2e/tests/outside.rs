@@ -35,16 +35,24 @@ fn moved(example: &str, name: &str) -> String {
         format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n");
     let original = read(&format!("examples/{example}/Cargo.toml"));
     let (_, dependencies) = original.split_once("\n[dependencies]\n").unwrap();
-    for dependency in dependencies
-        .lines()
-        .map_while(|line| line.strip_suffix(".workspace = true"))
-    {
+    for line in dependencies.lines() {
+        let plain = line
+            .strip_suffix(".workspace = true")
+            .map(|dependency| (dependency, ""));
+        let with_features = || line.strip_suffix(" }")?.split_once(" = { workspace = true");
+        let Some((dependency, features)) = plain.or_else(with_features) else {
+            break;
+        };
         let line = root
             .lines()
             .find(|line| line.starts_with(&format!("{dependency} = ")))
             .unwrap_or_else(|| panic!("{dependency} is not in the workspace's manifest"));
         let absolute = format!("path = \"{}/", repository().display());
-        let _ = writeln!(manifest, "{}", line.replace("path = \"", &absolute));
+        let line = line.replace("path = \"", &absolute);
+        let _ = match line.strip_suffix(" }") {
+            Some(table) => writeln!(manifest, "{table}{features} }}"),
+            None => writeln!(manifest, "{line}"),
+        };
     }
     manifest
 }
