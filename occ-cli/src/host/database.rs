@@ -6,7 +6,7 @@ use clap::Args;
 use occ_core::store::{
     SchemaVersion, Store,
     postgres::{PostgresSettings, PostgresStore},
-    sqlite::SqliteStore,
+    sqlite::{OpenError, SqliteStore},
 };
 
 use super::DataDir;
@@ -122,7 +122,16 @@ async fn embedded(data: &DataDir) -> Done<SqliteStore> {
     if empty && data.was_set_up() {
         return Err(data.database_gone());
     }
-    SqliteStore::open(file).await.map_err(Failure::startup)
+    SqliteStore::open(file).await.map_err(|error| match error {
+        // What is in the file is the cause, and the file is where the data directory says.
+        OpenError::Altered { .. }
+        | OpenError::NotADatabase { .. }
+        | OpenError::Foreign { .. }
+        | OpenError::Newer { .. } => {
+            Failure::startup(format!("{error}; another --data-dir starts with an empty database"))
+        }
+        error => Failure::startup(error),
+    })
 }
 
 /// An open database.

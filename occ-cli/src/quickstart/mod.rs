@@ -63,10 +63,7 @@ pub(crate) async fn run(args: Quickstart) -> Done {
         &[Role::Api, Role::Worker],
         &Tools::find(),
     )
-    .await
-    .inspect_err(|_| {
-        say("if what an earlier run left is the cause, move the data directory away: another one is made");
-    })?;
+    .await?;
     let telemetry = Telemetry::start(LogFormat::Text, occ_core::installation::LogLevel::Warn);
     host.bootstrap().await?;
     let model = Model::choose(&host.data).await?;

@@ -385,7 +385,10 @@ fn a_database_of_a_newer_version_is_refused_and_left_alone() {
     let before = fs::read(home.data().join("occ.db")).unwrap();
     let message = refused(&home, &[]);
     assert!(
-        message.contains("occ.db") && message.contains("99") && message.contains("newer"),
+        message.contains("occ.db")
+            && message.contains("99")
+            && message.contains("newer")
+            && message.contains("--data-dir"),
         "{message}"
     );
     assert_eq!(fs::read(home.data().join("occ.db")).unwrap(), before);
