@@ -40,6 +40,12 @@ pub enum Error {
     /// The statement that an admission is compared with could not be measured.
     #[error("the database refused the rows that are written by hand")]
     ByHand,
+    /// A history could not be written.
+    #[error("the database refused the finished revisions")]
+    History,
+    /// The system does not say what a process uses.
+    #[error("/proc does not say what this process uses")]
+    Usage,
     /// The HTTP API did not answer as it should.
     #[error("the HTTP API did not answer: {0}")]
     Answer(#[from] reqwest::Error),

@@ -70,6 +70,11 @@ impl Ground {
         measured.map_err(|_| Error::Floor)
     }
 
+    /// The process of the server.
+    pub(crate) fn server(&self) -> Option<u32> {
+        self.server.as_ref().and_then(Cluster::process)
+    }
+
     /// The URL of an empty database of the server.
     pub(crate) async fn database(&self) -> Result<String, Error> {
         let server = self.server.as_ref().ok_or(Error::NoServer)?;

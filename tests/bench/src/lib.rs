@@ -5,6 +5,7 @@ mod by_hand;
 mod error;
 mod floor;
 mod ground;
+mod load;
 mod measure;
 mod observer;
 mod report;
@@ -13,11 +14,14 @@ mod run;
 mod scene;
 mod sizes;
 mod table;
+mod usage;
 
 pub use error::Error;
+pub use load::Load;
 pub use observer::{Calls, Ended, Observer};
 pub use report::{
-    Admissions, Answers, Deployments, Floor, Growth, Idle, Latency, Report, Rival, StoreKind, StoreReport, Transactions,
+    Admissions, Answers, Deployments, Floor, Growth, History, Idle, Latency, Pending, Report, Rival, StoreKind,
+    StoreReport, Transactions,
 };
 pub use rivals::Rivals;
 pub use run::run;

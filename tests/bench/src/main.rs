@@ -1,9 +1,9 @@
 //! `occ-bench`: measures, prints a table, and writes the same numbers as JSON.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Parser;
-use occ_bench::{Error, Rivals, Sizes, StoreKind, run};
+use occ_bench::{Error, Load, Rivals, Sizes, StoreKind, run};
 
 /// How fast the control plane admits and deploys with a Compute that runs nothing, beside what the disk allows.
 #[derive(Debug, Parser)]
@@ -25,6 +25,15 @@ struct Arguments {
     /// and `cargo build --release` in rivals/awa.
     #[arg(long, value_name = "DIRECTORY")]
     rivals: Option<PathBuf>,
+    /// Also measure PostgreSQL with so many finished revisions, one size after the other.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    history: Vec<usize>,
+    /// Also measure PostgreSQL with so many revisions that wait for their Compute.
+    #[arg(long, value_name = "NUMBER")]
+    pending: Option<usize>,
+    /// How long those have waited when they are looked at, in seconds: after 200 each is looked at every 5 seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 200)]
+    settle: u64,
     /// Node of line 24, which runs them.
     #[arg(long, env = "OCC_NODE", value_name = "FILE", default_value = "node")]
     node: PathBuf,
@@ -50,7 +59,12 @@ async fn measure(arguments: Arguments) -> Result<(), Error> {
     let directory = arguments.directory.unwrap_or_else(std::env::temp_dir);
     let node = arguments.node;
     let rivals = arguments.rivals.map(|directory| Rivals { directory, node });
-    let report = run(&sizes, &stores, &directory, rivals.as_ref()).await?;
+    let load = Load {
+        history: arguments.history,
+        pending: arguments.pending,
+        settle: Duration::from_secs(arguments.settle),
+    };
+    let report = run(&sizes, &stores, &directory, rivals.as_ref(), &load).await?;
     print!("{report}");
     if let Some(path) = arguments.json {
         let written = serde_json::to_vec_pretty(&report).map_err(|_| Error::Unwritable { path: path.clone() })?;

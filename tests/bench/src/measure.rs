@@ -68,7 +68,7 @@ pub(crate) async fn admissions(scene: &Arc<Scene>, count: usize, callers: usize)
 }
 
 /// Admits so many deployments, by so many callers at once.
-async fn admit(scene: &Arc<Scene>, count: usize, callers: usize) -> Result<(), Error> {
+pub(crate) async fn admit(scene: &Arc<Scene>, count: usize, callers: usize) -> Result<(), Error> {
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
         let scene = Arc::clone(scene);

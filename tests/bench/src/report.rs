@@ -21,6 +21,42 @@ pub struct Report {
     pub stores: Vec<StoreReport>,
     /// Queues of others, where they were asked for.
     pub rivals: Vec<Rival>,
+    /// `PostgreSQL` with finished revisions, where that was asked for.
+    pub history: Vec<History>,
+    /// `PostgreSQL` with revisions that wait, where that was asked for.
+    pub pending: Option<Pending>,
+}
+
+/// What deployments cost when there is a history of finished ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct History {
+    /// Finished revisions with their work, spread over the Agents that are measured.
+    pub revisions: usize,
+    /// Deployments at full speed.
+    pub deployments_per_second: f64,
+    /// From the caller's 202 to the claim.
+    pub claim_latency: Latency,
+    /// What an idle worker asks a second.
+    pub idle_queries_per_second: f64,
+    /// The most memory that this process, with worker and callers, had resident meanwhile; in bytes.
+    pub peak_memory: u64,
+}
+
+/// What revisions cost that wait for their Compute.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    /// How many wait, each on a lane of its own.
+    pub revisions: usize,
+    /// How often one of them was looked at, a second.
+    pub passes_per_second: f64,
+    /// The processor time of this process, in which the worker is; 1 is one core.
+    pub processor: f64,
+    /// The same of the database server.
+    pub server_processor: f64,
+    /// Of a new deployment among them, from the caller's 202 to the claim.
+    pub claim_latency: Latency,
 }
 
 /// A queue of others on the same server. A chain is as many jobs as a deployment has durable steps, each enqueued by the one before.

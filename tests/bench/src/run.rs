@@ -3,27 +3,31 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    Error, Floor, Report, Rivals, Sizes, StoreKind, StoreReport,
+    Error, Floor, Load, Report, Rivals, Sizes, StoreKind, StoreReport,
     answers::answers,
     ground::Ground,
     measure::{admissions, claim_latency, deployments, growth, idle},
     scene::Scene,
 };
 
-/// Measures these stores, with their databases in a directory of their own below `directory`, and the rivals beside `PostgreSQL`.
+/// Measures these stores, with their databases in a directory of their own below `directory`; beside `PostgreSQL` the rivals, and
+/// itself under load.
 pub async fn run(
     sizes: &Sizes,
     stores: &[StoreKind],
     directory: &Path,
     rivals: Option<&Rivals>,
+    load: &Load,
 ) -> Result<Report, Error> {
     let mut report = Report {
-        version: 2,
+        version: 3,
         quick: sizes.quick,
         optimised: !cfg!(debug_assertions),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         stores: Vec::with_capacity(stores.len()),
         rivals: Vec::new(),
+        history: Vec::new(),
+        pending: None,
     };
     for store in stores {
         let ground = Ground::new(*store, directory)?;
@@ -33,6 +37,10 @@ pub async fn run(
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
             let steps = measured.deployments.transactions.writes_each.ceil() as usize;
             report.rivals = rivals.measure(&ground, sizes, steps).await?;
+        }
+        if *store == StoreKind::Postgres {
+            report.history = load.histories(&ground, sizes).await?;
+            report.pending = load.pending(&ground, sizes).await?;
         }
         report.stores.push(measured);
     }

@@ -7,7 +7,7 @@ use occ_core::{
     work::Policy,
     worker::{Worker, WorkerHandle},
 };
-use occ_test_support::drivers::World;
+use occ_test_support::drivers::{NullCompute, World};
 use tokio::sync::watch;
 
 use crate::{Error, Observer, ground::Ground, observer::Ended};
@@ -27,8 +27,13 @@ pub(crate) struct Scene {
 impl Scene {
     /// With so many Agents, none of them deployed.
     pub(crate) async fn new(ground: &Ground, agents: usize) -> Result<Self, Error> {
+        Self::on(ground, agents, NullCompute::default()).await
+    }
+
+    /// The same on this Compute.
+    pub(crate) async fn on(ground: &Ground, agents: usize, compute: NullCompute) -> Result<Self, Error> {
         let (store, url) = ground.store().await?;
-        let world = World::builder().store(store).build().await;
+        let world = World::builder().compute(compute).store(store).build().await;
         let observer = Arc::new(Observer::default());
         world.store.watch(Arc::clone(&observer) as _);
         let mut ids = Vec::with_capacity(agents);

@@ -141,6 +141,28 @@ impl fmt::Display for Report {
                 number(rival.idle_transactions_per_second)
             )?;
         }
+        for history in &self.history {
+            writeln!(
+                f,
+                "\n{} finished revisions: {} deployments/s, 202 to claim, ms: {}, idle {} queries/s, {} MB at most",
+                history.revisions,
+                number(history.deployments_per_second),
+                latency(history.claim_latency),
+                number(history.idle_queries_per_second),
+                history.peak_memory / 1_000_000
+            )?;
+        }
+        if let Some(pending) = &self.pending {
+            writeln!(
+                f,
+                "\n{} revisions that wait: {} looks/s, {} of a core here and {} in the server; 202 to claim, ms: {}",
+                pending.revisions,
+                number(pending.passes_per_second),
+                number(pending.processor),
+                number(pending.server_processor),
+                latency(pending.claim_latency)
+            )?;
+        }
         writeln!(f, "\n{} processors", self.processors)?;
         if self.quick {
             writeln!(f, "The quick run: too few samples to mean anything.")?;

@@ -10,6 +10,7 @@ fn quick() -> (String, Value) {
     let file = directory.path().join("numbers.json");
     let mut program = Command::new(env!("CARGO_BIN_EXE_occ-bench"));
     program.args(["--quick", "--directory"]).arg(directory.path());
+    program.args(["--history", "200", "--pending", "20", "--settle", "1"]);
     let output = program.arg("--json").arg(&file).output().expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let numbers = std::fs::read(&file).expect("it wrote the numbers");
@@ -37,7 +38,7 @@ fn the_quick_run_measures_everything_on_every_store() {
     let (table, report) = quick();
     assert_eq!(
         (&report["version"], &report["quick"]),
-        (&Value::from(2), &Value::from(true))
+        (&Value::from(3), &Value::from(true))
     );
     assert!(number(&report, "/processors") >= 1.0);
     let stores = report["stores"].as_array().expect("a list");
@@ -61,6 +62,7 @@ fn the_quick_run_measures_everything_on_every_store() {
             );
         }
     }
+    under_load(&report);
     for line in [
         "GET of an Agent",
         "by one statement",
@@ -70,8 +72,27 @@ fn the_quick_run_measures_everything_on_every_store() {
         "202 to claim",
         "idle worker",
         "SQLite file",
+        "200 finished revisions",
+        "20 revisions that wait",
     ] {
         assert!(table.contains(line), "{line} is not in the table:\n{table}");
+    }
+}
+
+fn under_load(report: &Value) {
+    assert_eq!(report.pointer("/history/0/revisions"), Some(&Value::from(200)));
+    for positive in [
+        "/history/0/deploymentsPerSecond",
+        "/history/0/peakMemory",
+        "/pending/revisions",
+        "/pending/passesPerSecond",
+        "/pending/processor",
+        "/pending/serverProcessor",
+    ] {
+        assert!(number(report, positive) > 0.0, "{positive}");
+    }
+    for latency in ["/history/0/claimLatency", "/pending/claimLatency"] {
+        assert!(number(report, &format!("{latency}/samples")) > 0.0, "{latency}");
     }
 }
 

@@ -16,7 +16,7 @@ pub use plain_harness::PlainHarness;
 pub use plain_sandbox::PlainSandbox;
 pub use recording_store::{RecordingStore, Watch};
 pub use script::Script;
-pub use world::{World, WorldBuilder, document, drivers};
+pub use world::{World, WorldBuilder, document, drivers, drivers_over};
 
 use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};
 

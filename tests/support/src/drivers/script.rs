@@ -6,17 +6,23 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use occ_core::driver::{EffectResult, OperationContext};
+use occ_core::driver::{EffectError, EffectResult, OperationContext};
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = EffectResult<T>> + Send>>;
 type Answer<A, T> = Box<dyn FnOnce(A) -> Future<T> + Send>;
 
 /// Answers that wait for their calls, first in first out. Without one, the call gets the ordinary answer.
-pub struct Script<A, T>(Mutex<VecDeque<Answer<A, T>>>);
+pub struct Script<A, T> {
+    next: Mutex<VecDeque<Answer<A, T>>>,
+    otherwise: Mutex<Option<EffectError>>,
+}
 
 impl<A, T> Default for Script<A, T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self {
+            next: Mutex::default(),
+            otherwise: Mutex::default(),
+        }
     }
 }
 
@@ -47,19 +53,24 @@ impl<A, T: Send + 'static> Script<A, T> {
     where
         F: std::future::Future<Output = EffectResult<T>> + Send + 'static,
     {
-        lock(&self.0).push_back(Box::new(move |argument| Box::pin(answer(argument))));
+        lock(&self.next).push_back(Box::new(move |argument| Box::pin(answer(argument))));
     }
 
     /// How many answers still wait for their call.
     pub fn waiting(&self) -> usize {
-        lock(&self.0).len()
+        lock(&self.next).len()
+    }
+
+    /// From now on this is the ordinary answer.
+    pub fn always(&self, error: EffectError) {
+        *lock(&self.otherwise) = Some(error);
     }
 
     pub(super) async fn play(&self, cx: &OperationContext, argument: A, ordinary: T) -> EffectResult<T> {
-        let answer = lock(&self.0).pop_front();
+        let answer = lock(&self.next).pop_front();
         match answer {
             Some(answer) => cx.run(answer(argument)).await,
-            None => Ok(ordinary),
+            None => lock(&self.otherwise).clone().map_or(Ok(ordinary), Err),
         }
     }
 }

@@ -193,6 +193,19 @@ impl Parts {
     }
 }
 
+/// The drivers of a [`World`] over a store that another process set up. Values of Secrets are not there.
+pub fn drivers_over(store: &Arc<dyn Store>, data_dir: &Path, compute: NullCompute) -> Drivers {
+    let parts = Parts {
+        compute: Arc::new(compute),
+        harnesses: Vec::new(),
+        secret: None,
+        sandbox: None,
+        backends: Vec::new(),
+    };
+    let host = HostServices::new(data_dir.to_owned(), Arc::clone(store) as _);
+    parts.compose(&host).0
+}
+
 fn host(data_dir: &Path, store: &Arc<RecordingStore>) -> HostServices {
     HostServices::new(data_dir.to_owned(), Arc::clone(store) as _)
 }

@@ -54,6 +54,12 @@ impl Cluster {
         })
     }
 
+    /// The id of the server's first process, while it runs.
+    pub fn process(&self) -> Option<u32> {
+        let written = std::fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+        written.lines().next()?.trim().parse().ok()
+    }
+
     /// Starts the server with these settings, `name=value`, and waits until it answers.
     pub fn start(&self, settings: &[&str]) -> io::Result<()> {
         let directory = self.directory.display();
