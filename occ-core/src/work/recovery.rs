@@ -6,7 +6,7 @@ use crate::reason::{Failure, Pending};
 
 /// The longest wait of lost work, whatever it has spent: nothing says that it failed, its lease was a pause already, and all that one
 /// worker held must be claimed again within a lease and a second. Each waits a random part, so that not all come at one moment.
-const SPREAD: Duration = Duration::from_millis(500);
+const SPREAD: Duration = Duration::from_millis(200);
 
 /// A claim whose lease lapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +92,13 @@ mod tests {
     fn lost_work_is_due_again_well_within_a_second_whatever_it_has_spent() {
         for attempts in 1..5 {
             let again = |random| Lost { attempts, ..LOST }.recover(5, random).expect("one is left").delay;
-            assert_eq!((again(0.0), again(1.0)), (Duration::ZERO, Duration::from_millis(500)));
+            assert_eq!((again(0.0), again(1.0)), (Duration::ZERO, Duration::from_millis(200)));
         }
         let published = Lost {
             published: true,
             ..LOST
         };
-        assert!(published.recover(5, 1.0).expect("it is published").delay <= Duration::from_millis(500));
+        assert!(published.recover(5, 1.0).expect("it is published").delay <= Duration::from_millis(200));
     }
 
     #[test]

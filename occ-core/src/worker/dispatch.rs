@@ -22,6 +22,8 @@ use crate::{
 
 /// How long a shutdown waits for passes that were told to end.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+/// While there is always something to claim, what a lost worker held is still looked for so often.
+const RECOVERY: Duration = Duration::from_millis(500);
 
 /// Drives work to its end. Any number of workers may share a store; lanes are divided by claims.
 pub struct Worker {
@@ -98,15 +100,22 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
     look_after_selected(&shared).await;
     let mut passes = JoinSet::new();
+    let mut recovered = Instant::now();
     while !shutdown.is_cancelled() {
         let full = passes.len() >= shared.policy.concurrency;
         let looked = if full { Ok(None) } else { next_due(&shared).await };
         health.turned(looked.is_ok());
         let due = looked.unwrap_or_default();
-        if due == Some(Duration::ZERO)
-            && (claim(&shared, &mut passes, &shutdown).await > 0 || recover(&shared).await > 0)
-        {
-            continue;
+        if due == Some(Duration::ZERO) {
+            let claimed = claim(&shared, &mut passes, &shutdown).await;
+            let mut taken_back = 0;
+            if claimed == 0 || recovered.elapsed() >= RECOVERY {
+                taken_back = recover(&shared).await;
+                recovered = Instant::now();
+            }
+            if claimed + taken_back > 0 {
+                continue;
+            }
         }
         let poll = Instant::now() + shared.policy.poll(shared.store.hears());
         // Work that is due and could not be claimed is another worker's, or comes free with a pass of this one.
@@ -163,20 +172,24 @@ async fn claim(shared: &Arc<Shared>, passes: &mut JoinSet<()>, shutdown: &Cancel
     }
 }
 
-/// Takes back claims that lapsed. Returns how many.
+/// Takes back every claim that lapsed. Returns how many.
 async fn recover(shared: &Shared) -> usize {
-    match shared.store.recover(shared.lease()).await {
-        Ok(0) => 0,
-        Ok(count) => {
-            telemetry::recovered(count);
-            tracing::info!(count, "worker.recovered");
-            count
-        }
-        Err(error) => {
-            tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
-            0
+    let mut count = 0;
+    loop {
+        match shared.store.recover(shared.lease()).await {
+            Ok(0) => break,
+            Ok(some) => count += some,
+            Err(error) => {
+                tracing::warn!(code = "WORKER_UNAVAILABLE", cause = %error, "worker.error");
+                break;
+            }
         }
     }
+    if count > 0 {
+        telemetry::recovered(count);
+        tracing::info!(count, "worker.recovered");
+    }
+    count
 }
 
 /// How long until work is due, or a claim lapses; looks without claiming, so that an idle worker costs one cheap query a poll.

@@ -2,8 +2,8 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use occ_core::{store::Store, work::Policy, worker::Worker};
-use occ_simulation::memory::{MemoryStore, State};
+use occ_core::{driver::RevisionObservation, store::Store, work::Policy, worker::Worker};
+use occ_simulation::memory::{MemoryStore, State, Work};
 use occ_test_support::drivers::{NullCompute, World};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -19,12 +19,12 @@ fn worker(world: &World, policy: Policy) -> JoinHandle<()> {
 }
 
 /// Waits until every deployment is claimed, for this time.
-async fn claimed(memory: &MemoryStore, attempt: u32) {
+async fn claimed(memory: &MemoryStore, attempt: u32, count: usize) {
     let all = || {
         let data = memory.data();
         let of_agents = data.work.values().filter(|work| work.target.revision().is_some());
         let claimed = of_agents.filter(|work| work.attempts == attempt && matches!(work.state, State::Claimed { .. }));
-        claimed.count() == AGENTS
+        claimed.count() == count
     };
     while !all() {
         tokio::time::sleep(Duration::from_millis(25)).await;
@@ -52,12 +52,73 @@ async fn all_claims_of_a_killed_worker_are_claimed_again_within_a_lease_and_a_se
         ..Policy::default()
     };
     let first = worker(&world, policy);
-    claimed(&memory, 1).await;
+    claimed(&memory, 1, AGENTS).await;
     first.abort();
     let _ = first.await;
     let (killed, second) = (Instant::now(), worker(&world, policy));
-    claimed(&memory, 2).await;
+    claimed(&memory, 2, AGENTS).await;
     let took = killed.elapsed();
     assert!(took <= policy.lease + Duration::from_secs(1), "{took:?}");
+    second.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_worker_held_is_taken_back_while_there_is_always_something_to_claim() {
+    const LOST: usize = 2;
+    let (memory, compute) = (MemoryStore::default(), NullCompute::default());
+    for _ in 0..LOST {
+        compute.prepare.during(|_| pending());
+    }
+    for _ in 0..AGENTS {
+        compute.prepare.during(|target| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(RevisionObservation::ready(&target))
+        });
+    }
+    let world = World::builder()
+        .compute(compute)
+        .store(Arc::new(memory.clone()))
+        .build()
+        .await;
+    let deploy = async |number: usize| {
+        let agent = world.deployable(&format!("agent {number}")).await.id;
+        let admitted = world.plane.deploy_agent(&world.admin, world.namespace, agent).await;
+        admitted.expect("a deployable Agent").id
+    };
+    let policy = Policy {
+        concurrency: LOST,
+        ..Policy::default()
+    };
+    let mut lost = Vec::new();
+    for number in 0..LOST {
+        lost.push(deploy(number).await);
+    }
+    let first = worker(&world, policy);
+    claimed(&memory, 1, LOST).await;
+    first.abort();
+    let _ = first.await;
+    for number in LOST..AGENTS {
+        deploy(number).await;
+    }
+    let (killed, second) = (Instant::now(), worker(&world, policy));
+    let held = || {
+        let data = memory.data();
+        let of_lost = data.work.values();
+        let of_lost = of_lost.filter(|work| work.target.revision().is_some_and(|id| lost.contains(&id)));
+        let held = |work: &&Work| work.attempts == 1 && matches!(work.state, State::Claimed { .. });
+        of_lost.filter(held).count()
+    };
+    while held() > 0 {
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let took = killed.elapsed();
+    assert!(took <= policy.lease + Duration::from_secs(2), "{took:?}");
+    let waiting = memory
+        .data()
+        .work
+        .values()
+        .filter(|work| matches!(work.state, State::Queued))
+        .count();
+    assert!(waiting > LOST, "there was something to claim all the time");
     second.abort();
 }

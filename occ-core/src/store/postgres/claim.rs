@@ -92,7 +92,7 @@ impl PostgresStore {
         let arguments = arguments![limit, millis(lease.duration), attempts(lease)];
         let mut tries = 1;
         let rows = loop {
-            match self.connections.once(CLAIM, arguments.clone()).await {
+            match self.queue.once(CLAIM, arguments.clone()).await {
                 // Another claimer was in one of the lanes at the same moment; nothing of this claim was made.
                 Err(Fault::Refused(refusal)) if (refusal.code == UNIQUE || refusal.passes()) && tries < TRIES => {
                     tries += 1;
@@ -132,14 +132,14 @@ impl PostgresStore {
         let limit = (lease.duration / 4).max(Duration::from_millis(250));
         let arguments = arguments![token.0, millis(lease.duration)];
         let rows = self
-            .connections
+            .queue
             .again_within("SELECT renew($1, $2)", arguments, limit)
             .await?;
         Ok(rows[0].try_get(0)?)
     }
 
     pub(super) async fn wait_for_due(&self) -> Result<Option<Duration>, Fault> {
-        let rows = self.connections.again(NEXT_DUE, arguments![]).await?;
+        let rows = self.queue.again(NEXT_DUE, arguments![]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let wait: i64 = row.try_get(0)?;
         Ok(Some(Duration::from_millis(wait.try_into().unwrap_or(0))))
@@ -161,7 +161,7 @@ impl PostgresStore {
     /// One look and no lock while nothing is lost; each batch is one change, of which what another recovery did first is left out.
     pub(super) async fn recover_lost(&self, lease: Lease) -> Result<usize, Fault> {
         let rows = self
-            .connections
+            .queue
             .again("SELECT lost($1, $2) AS work", arguments![BATCH, attempts(lease)])
             .await?;
         let mut lost = Vec::with_capacity(rows.len());

@@ -110,3 +110,30 @@ impl Locks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{id::AgentId, resource::NamespaceStatus};
+
+    #[test]
+    fn a_change_locks_in_one_order_whatever_its_own() {
+        let (namespace, mut agents) = (NamespaceId::random(), [AgentId::random(), AgentId::random()]);
+        agents.sort_unstable();
+        let mut change = Change::new();
+        change.expect = agents.iter().map(|agent| Expect::RevisionCount(*agent, 0)).collect();
+        change
+            .expect
+            .push(Expect::NamespaceStatus(namespace, &[NamespaceStatus::Ready]));
+        change.writes = vec![Write::RemoveAgent(agents[1]), Write::RemoveAgent(agents[0])];
+        let order = json!([
+            [format!("1 {namespace}"), false],
+            [format!("2 {}", agents[0]), true],
+            [format!("2 {}", agents[1]), true],
+        ]);
+        assert_eq!(Locks::of(&change).json(), order);
+        change.expect.reverse();
+        change.writes.reverse();
+        assert_eq!(Locks::of(&change).json(), order);
+    }
+}

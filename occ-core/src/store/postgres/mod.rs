@@ -54,10 +54,14 @@ macro_rules! arguments {
 }
 use arguments;
 
+/// Connections for the queue alone: claims and renewals must not wait behind the statements of the passes that they are for.
+const QUEUE_CONNECTIONS: usize = 2;
+
 /// A store in a `PostgreSQL` database. Clones share its connections.
 #[derive(Clone)]
 pub struct PostgresStore {
     connections: Arc<Connections>,
+    queue: Arc<Connections>,
     claims: Arc<Claims>,
     wake: Arc<Wake>,
 }
@@ -72,9 +76,16 @@ impl PostgresStore {
     /// Opens a database that [`migrate`](Self::migrate) has brought to this program's version of the schema.
     pub async fn open(settings: &PostgresSettings) -> Result<Self, OpenError> {
         open::check(settings).await?;
-        let connections = Connections::new(settings.session(), settings.connections, settings.query_timeout);
-        let connections = Arc::new(connections);
+        let at_most = |most| Arc::new(Connections::new(settings.session(), most, settings.query_timeout));
+        let (connections, queue) = if settings.connections > QUEUE_CONNECTIONS {
+            let others = at_most(settings.connections - QUEUE_CONNECTIONS);
+            (others, at_most(QUEUE_CONNECTIONS))
+        } else {
+            let all = at_most(settings.connections);
+            (Arc::clone(&all), all)
+        };
         Ok(Self {
+            queue,
             claims: Arc::default(),
             wake: Arc::new(Wake::new(settings, &connections)),
             connections,
@@ -97,6 +108,7 @@ impl PostgresStore {
     /// Closes every connection that is not in use. Later calls find the store unavailable.
     pub async fn close(&self) {
         self.connections.close().await;
+        self.queue.close().await;
     }
 }
 

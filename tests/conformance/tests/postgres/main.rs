@@ -68,6 +68,7 @@ fn own() -> Vec<Case> {
             work_of_another_process_wakes_this_one,
             a_crash_of_the_server_loses_nothing_that_was_acknowledged,
             a_worker_that_was_stopped_past_its_lease_publishes_nothing,
-            a_thousand_claims_of_a_killed_worker_are_all_claimed_again;
+            a_thousand_claims_of_a_killed_worker_are_all_claimed_again,
+            the_queue_does_not_wait_behind_what_passes_ask;
     }
 }
