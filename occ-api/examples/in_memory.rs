@@ -3,7 +3,7 @@
 
 use std::{io::Write as _, net::SocketAddr};
 
-use occ_core::control::CreateServiceKey;
+use occ_core::control::{CreateAccount, CreateServiceKey};
 use occ_test_support::drivers::World;
 use tokio::io::AsyncReadExt as _;
 
@@ -21,6 +21,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         namespace_id: None,
         expires_in: None,
     };
+    let account = CreateAccount {
+        email: "grace@example.com".parse()?,
+        name: "Grace".parse()?,
+        principal_id: None,
+        password: None,
+    };
+    let person = world.plane.create_account(&world.admin, account).await?.account;
     let key = world.plane.create_service_key(&world.admin, input).await?;
     let listener = occ_api::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let line = serde_json::json!({
@@ -29,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "namespace": world.namespace,
         "agent": agent.id,
         "revision": revision.id,
+        "person": person.principal_id,
     });
     writeln!(std::io::stdout(), "{line}")?;
     let input_ends = async {

@@ -9,27 +9,74 @@ use axum::{
 };
 use occ_core::{
     admission::{DetailCode, Refusal},
-    control::{Caller, ControlPlane, PAGE_MAX, PageQuery},
+    control::{Caller, ControlPlane, Origin, PAGE_MAX, PageQuery, SessionToken},
     id::{InvalidId, RequestId},
     reason::ApiCode,
     trace::TraceContext,
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Api, catalogue, headers, operation::Operation, reject::Rejected, server::Stopping, strict_json};
+use crate::{
+    Api, catalogue,
+    client::Client,
+    credential::{self, Recognised},
+    headers,
+    operation::Operation,
+    reject::Rejected,
+    server::Stopping,
+    strict_json,
+};
 
 /// How long a caller may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is known of a request before anybody is recognised.
+struct Arrived {
+    parts: Parts,
+    body: Bytes,
+    operation: Option<&'static Operation>,
+    request: RequestId,
+}
 
 /// An authenticated request with its body.
 pub(crate) struct Call {
     pub plane: ControlPlane,
     pub caller: Caller,
+    /// The session that it came with.
+    pub session: Option<SessionToken>,
+    pub client: Client,
     /// Resolves when the server stops; long answers end then.
     pub stopping: Stopping,
     path: Vec<(String, String)>,
     query: Option<String>,
     body: Bytes,
+}
+
+/// A request of somebody who wants to be recognised, with its body.
+pub(crate) struct Guest {
+    pub plane: ControlPlane,
+    pub client: Client,
+    request: RequestId,
+    query: Option<String>,
+    body: Bytes,
+}
+
+async fn arrived(request: Request) -> Result<Arrived, Refusal> {
+    let (parts, body) = request.into_parts();
+    let request = parts
+        .extensions
+        .get::<RequestId>()
+        .copied()
+        .unwrap_or_else(RequestId::random);
+    let template = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let operation = catalogue::find(&parts.method, template);
+    let body = checked_body(&parts, operation, body).await?;
+    Ok(Arrived {
+        parts,
+        body,
+        operation,
+        request,
+    })
 }
 
 impl FromRequest<Api> for Call {
@@ -38,16 +85,14 @@ impl FromRequest<Api> for Call {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Rejected> {
         use axum::extract::FromRequestParts as _;
 
-        let (mut parts, body) = request.into_parts();
-        let id = parts
-            .extensions
-            .get::<RequestId>()
-            .copied()
-            .unwrap_or_else(RequestId::random);
-        let template = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        let operation = catalogue::find(&parts.method, template);
-        let body = checked_body(&parts, operation, body).await?;
-        let mut caller = api.plane.authenticate(key(&parts.headers)?, id).await?;
+        let Arrived {
+            mut parts,
+            body,
+            operation,
+            request,
+        } = arrived(request).await?;
+        let client = Client::of(&parts, &api.access)?;
+        let Recognised { mut caller, session } = credential::recognise(&parts, &client, api, request).await?;
         // Without an exporter here, the work is in the caller's trace.
         caller.trace = caller.trace.or_else(|| parts.extensions.get::<TraceContext>().cloned());
         caller.conditions = headers::conditions(&parts.headers, operation, &parts.method, parts.uri.path(), &body)?;
@@ -64,11 +109,53 @@ impl FromRequest<Api> for Call {
         Ok(Self {
             plane: api.plane.clone(),
             caller,
+            session,
+            client,
             stopping,
             path,
             query,
             body,
         })
+    }
+}
+
+impl FromRequest<Api> for Guest {
+    type Rejection = Rejected;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Rejected> {
+        let Arrived {
+            parts, body, request, ..
+        } = arrived(request).await?;
+        let client = Client::of(&parts, &api.access)?;
+        // Another site must not sign a browser in as somebody of its choice.
+        client.check_origin(&parts.headers, &api.access, false)?;
+        Ok(Self {
+            plane: api.plane.clone(),
+            client,
+            request,
+            query: parts.uri.query().map(str::to_owned),
+            body,
+        })
+    }
+}
+
+impl Guest {
+    /// Where the attempt comes from.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            address: self.client.address,
+            request: self.request,
+        }
+    }
+
+    /// Queries are closed: none is taken.
+    pub(crate) fn no_query(&self) -> Result<(), Refusal> {
+        query(self.query.as_deref(), &[]).map(drop)
+    }
+
+    /// The body as its type.
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        strict_json::read(&self.body)
     }
 }
 
@@ -118,16 +205,15 @@ fn is_json(headers: &HeaderMap) -> bool {
     parts.next().as_deref() == Some("application/json") && parts.all(|part| part == "charset=utf-8" || part.is_empty())
 }
 
-/// Step 3: the one `x-api-key` header.
-fn key(headers: &HeaderMap) -> Result<&str, Refusal> {
-    let mut values = headers.get_all("x-api-key").iter();
-    match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
-        (Some(key), None) => Ok(key),
-        _ => Err(Refusal::new(ApiCode::Unauthenticated)),
-    }
-}
-
 impl Call {
+    /// Where the request comes from.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            address: self.client.address,
+            request: self.caller.request,
+        }
+    }
+
     /// An id in the path.
     pub(crate) fn id<T: FromStr<Err = InvalidId>>(&self, name: &str) -> Result<T, Refusal> {
         self.text(name).parse().map_err(|error: InvalidId| {
@@ -163,23 +249,7 @@ impl Call {
 
     /// The query, of which only `known` names are taken, each once. Values are plain: nothing that is taken needs escaping.
     pub(crate) fn query(&self, known: &[&str]) -> Result<Vec<(String, String)>, Refusal> {
-        let refused =
-            || Refusal::invalid("The query has a parameter that is not known here.").at("", DetailCode::UnknownField);
-        let mut found: Vec<(String, String)> = Vec::new();
-        for pair in self
-            .query
-            .as_deref()
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-        {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if !known.contains(&name) || found.iter().any(|(seen, _)| seen == name) {
-                return Err(refused());
-            }
-            found.push((name.to_owned(), value.to_owned()));
-        }
-        Ok(found)
+        query(self.query.as_deref(), known)
     }
 
     /// Which page of a list is wanted.
@@ -203,6 +273,21 @@ impl Call {
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         strict_json::read(&self.body)
     }
+}
+
+/// A query, of which only `known` names are taken, each once.
+fn query(given: Option<&str>, known: &[&str]) -> Result<Vec<(String, String)>, Refusal> {
+    let refused =
+        || Refusal::invalid("The query has a parameter that is not known here.").at("", DetailCode::UnknownField);
+    let mut found: Vec<(String, String)> = Vec::new();
+    for pair in given.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if !known.contains(&name) || found.iter().any(|(seen, _)| seen == name) {
+            return Err(refused());
+        }
+        found.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(found)
 }
 
 /// How many items of a list are wanted.

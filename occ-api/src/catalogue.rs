@@ -3,10 +3,11 @@
 use axum::http::Method;
 use occ_core::{
     control::{
-        AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateConfiguration,
-        CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, CredentialStatus,
-        DiagnosticsView, LogsView, RevisionRead, RevisionView, SecretView, ServicePrincipalView, SetAccountCredential,
-        StopView, UpdateAgent, UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
+        AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateAgentToken,
+        CreateConfiguration, CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey,
+        CredentialStatus, DiagnosticsView, LogsView, PersonView, RevisionRead, RevisionView, SecretView,
+        ServicePrincipalView, SetAccountCredential, StopView, UpdateAgent, UpdateConfiguration, UpdatePreset,
+        WorkspaceFileView, WrittenFile,
     },
     driver::GatewayEndpoint,
     iam::{AccessBinding, Role},
@@ -18,7 +19,10 @@ use schemars::JsonSchema;
 use crate::{
     audit::AuditRecordView,
     operation::{Operation, Parameter, of, op},
-    routes::{CreateSecret, IssuedKeyView, Live, Ready, SavedAgentSchema, UpdateSecret, WriteWorkspaceFile},
+    routes::{
+        AgentTokenReply, CodeReply, CreateAccount, CreateSecret, CreatedAccount, IssuedKeyView, Live, NewPassword,
+        Ready, SavedAgentSchema, SessionReply, UpdateAccount, UpdateSecret, WithCode, WithPassword, WriteWorkspaceFile,
+    },
 };
 
 const KIB: usize = 1024;
@@ -84,6 +88,9 @@ const AUDIT: &[Parameter] = &[
         pattern: Some("^(success|failure|denied)$"),
     },
 ];
+
+/// What signing in may be refused with besides.
+const SIGN_IN: &[u16] = &[400, 401, 403, 409, 413, 429];
 
 macro_rules! below {
     ($rest:literal) => {
@@ -162,6 +169,98 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "/service-keys/{key}",
         Nothing,
         "Ends a service key.",
+    )
+    .status(204)
+    .also(&[409]),
+    op(
+        "signInWithPassword",
+        "POST",
+        "/api/auth/sign-in/email",
+        One(of::<SessionReply>),
+        "Begins a session with a password. The session is in the cookie of the answer.",
+    )
+    .taking(64 * KIB, of::<WithPassword>)
+    .open()
+    .also(SIGN_IN),
+    op(
+        "signInWithCode",
+        "POST",
+        "/api/auth/sign-in/code",
+        One(of::<SessionReply>),
+        "Begins a session with a one-time code, which is used up, and sets the password.",
+    )
+    .taking(64 * KIB, of::<WithCode>)
+    .open()
+    .also(SIGN_IN),
+    op(
+        "signOut",
+        "POST",
+        "/api/auth/sign-out",
+        Nothing,
+        "Ends the caller's session.",
+    )
+    .status(204)
+    .own()
+    .also(&[409]),
+    op(
+        "changePassword",
+        "POST",
+        "/api/auth/password",
+        One(of::<SessionReply>),
+        "Changes the caller's own password. Every session of the account ends, and a new one begins.",
+    )
+    .taking(64 * KIB, of::<NewPassword>)
+    .own()
+    .also(&[409, 429]),
+    op(
+        "getSession",
+        "GET",
+        "/api/auth/session",
+        One(of::<SessionReply>),
+        "The caller's session.",
+    )
+    .own(),
+    op(
+        "listAccounts",
+        "GET",
+        "/accounts",
+        List(of::<PersonView>),
+        "The accounts of people.",
+    ),
+    op(
+        "createAccount",
+        "POST",
+        "/accounts",
+        One(of::<CreatedAccount>),
+        "Makes an account, with a password or a one-time code that is shown this once. Nothing is granted to a new person.",
+    )
+    .taking(64 * KIB, of::<CreateAccount>)
+    .status(201)
+    .also(&[404, 409, 429]),
+    op(
+        "updateAccount",
+        "PATCH",
+        "/accounts/{person}",
+        One(of::<PersonView>),
+        "Says whether an account may be used. When it may not, its sessions end.",
+    )
+    .taking(64 * KIB, of::<UpdateAccount>)
+    .also(&[409]),
+    op(
+        "createAccountCode",
+        "POST",
+        "/accounts/{person}/code",
+        One(of::<CodeReply>),
+        "Makes a one-time code for an account, which is shown this once.",
+    )
+    .status(201)
+    .also(&[409]),
+    op(
+        "endAccountSessions",
+        "DELETE",
+        "/accounts/{person}/sessions",
+        Nothing,
+        "Ends every session of an account.",
     )
     .status(204)
     .also(&[409]),
@@ -642,6 +741,16 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Deletes an access binding.",
     )
     .status(204)
+    .also(&[409]),
+    op(
+        "createAgentToken",
+        "POST",
+        agent!("/tokens"),
+        One(of::<AgentTokenReply>),
+        "Makes a token by which the Agent's service principal is recognised, which is shown this once.",
+    )
+    .taking(64 * KIB, of::<CreateAgentToken>)
+    .status(201)
     .also(&[409]),
     op(
         "listServicePrincipals",

@@ -175,6 +175,7 @@ fn write(response: Response, id: RequestId) -> Response {
         .unwrap_or_else(|| Reply::Refused(Refusal::new(foreign(parts.status))));
     let mut meta = json!({ "requestId": id });
     let mut etag = None;
+    let mut wait = None;
     let mut kind = "application/json; charset=utf-8";
     let (status, body) = match reply {
         Reply::Data {
@@ -198,19 +199,19 @@ fn write(response: Response, id: RequestId) -> Response {
             (StatusCode::OK, Some(carried))
         }
         Reply::Empty => (StatusCode::NO_CONTENT, None),
-        Reply::Refused(refusal) => (
-            status(refusal.code()),
-            Some(Body::from(
-                json!({ "error": error(&refusal), "meta": meta }).to_string(),
-            )),
-        ),
+        Reply::Refused(refusal) => {
+            // Whole seconds, never fewer than it takes.
+            wait = refusal.wait().map(|wait| wait.as_millis().div_ceil(1000));
+            let body = json!({ "error": error(&refusal), "meta": meta }).to_string();
+            (status(refusal.code()), Some(Body::from(body)))
+        }
     };
     let with_body = body.is_some();
     let mut written = Response::new(body.unwrap_or_else(Body::empty));
     *written.status_mut() = status;
     let headers = written.headers_mut();
-    // 405 must say what is allowed, which the router knows; 202 may say where to look on.
-    for name in [header::ALLOW, header::LOCATION] {
+    // 405 must say what is allowed, which the router knows; 202 may say where to look on; a sign-in gives a cookie.
+    for name in [header::ALLOW, header::LOCATION, header::SET_COOKIE] {
         if let Some(value) = parts.headers.remove(&name) {
             headers.insert(name, value);
         }
@@ -219,6 +220,9 @@ fn write(response: Response, id: RequestId) -> Response {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(HeaderName::from_static("x-request-id"), value);
+    }
+    if let Some(value) = wait.and_then(|wait| HeaderValue::from_str(&wait.to_string()).ok()) {
+        headers.insert(header::RETRY_AFTER, value);
     }
     if let Some(value) = etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
         headers.insert(header::ETAG, value);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     catalogue::OPERATIONS,
-    operation::{Gives, Operation},
+    operation::{Callers, Gives, Operation},
     reject::status,
 };
 
@@ -64,9 +64,14 @@ pub fn document() -> Value {
         "components": {
             "schemas": schemas,
             "responses": refused(),
-            "securitySchemes": { "key": { "type": "apiKey", "in": "header", "name": "x-api-key" } },
+            "securitySchemes": {
+                "key": { "type": "apiKey", "in": "header", "name": "x-api-key" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "occ_session" },
+                "agent": { "type": "http", "scheme": "bearer", "bearerFormat": "occ_agent" },
+                "csrf": { "type": "apiKey", "in": "header", "name": "x-csrf-token" },
+            },
         },
-        "security": [{ "key": [] }],
+        "security": [{ "key": [] }, { "session": [] }, { "agent": [] }],
     });
     // The same text, also where some crate of the program lets `serde_json` keep the order of insertion.
     document.sort_all_objects();
@@ -99,8 +104,17 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
             "content": { "application/json": { "schema": (body.schema)(generator) } },
         });
     }
-    if operation.open {
-        described["security"] = json!([]);
+    let session = match operation.method {
+        "GET" => json!({ "session": [] }),
+        // Whoever writes shows that it is the page's own doing.
+        _ => json!({ "session": [], "csrf": [] }),
+    };
+    match operation.callers {
+        Callers::Anyone => described["security"] = json!([]),
+        Callers::Session => described["security"] = json!([session]),
+        // As the document says for all.
+        Callers::Recognised if operation.method == "GET" => {}
+        Callers::Recognised => described["security"] = json!([{ "key": [] }, session, { "agent": [] }]),
     }
     described
 }
@@ -210,10 +224,14 @@ fn refused() -> Map<String, Value> {
     let response = |(status, codes): (u16, Vec<&str>)| {
         let narrowed = json!({ "properties": { "error": { "properties": { "code": { "enum": codes } } } } });
         let schema = json!({ "allOf": [{ "$ref": "#/components/schemas/Error" }, narrowed] });
-        let refusal = json!({
+        let mut refusal = json!({
             "description": format!("Refused: {}.", codes.join(", ")),
             "content": { "application/json": { "schema": schema } },
         });
+        if status == 429 {
+            let seconds = json!({ "type": "integer", "minimum": 1 });
+            refusal["headers"] = json!({ "Retry-After": { "description": "Seconds to wait.", "schema": seconds } });
+        }
         (format!("Refused{status}"), refusal)
     };
     codes.into_iter().map(response).collect()

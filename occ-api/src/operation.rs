@@ -38,6 +38,17 @@ pub(crate) struct Parameter {
     pub pattern: Option<&'static str>,
 }
 
+/// Who may call an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// Whoever comes.
+    Anyone,
+    /// Whoever is recognised.
+    Recognised,
+    /// A person with a session.
+    Session,
+}
+
 /// One operation.
 pub(crate) struct Operation {
     pub id: &'static str,
@@ -52,8 +63,8 @@ pub(crate) struct Operation {
     pub once: bool,
     /// `If-Match` is taken, or an `ETag` given.
     pub tagged: bool,
-    /// No key is needed.
-    pub open: bool,
+    /// Who may call it.
+    pub callers: Callers,
     /// Statuses of its refusals, besides those that follow from what it takes.
     pub also: &'static [u16],
 }
@@ -80,7 +91,7 @@ pub(crate) const fn op(
         query: &[],
         once: false,
         tagged: false,
-        open: false,
+        callers: Callers::Recognised,
         also: &[],
     }
 }
@@ -105,7 +116,16 @@ impl Operation {
         Self { tagged: true, ..self }
     }
     pub(crate) const fn open(self) -> Self {
-        Self { open: true, ..self }
+        Self {
+            callers: Callers::Anyone,
+            ..self
+        }
+    }
+    pub(crate) const fn own(self) -> Self {
+        Self {
+            callers: Callers::Session,
+            ..self
+        }
     }
     pub(crate) const fn also(self, also: &'static [u16]) -> Self {
         Self { also, ..self }
@@ -114,7 +134,7 @@ impl Operation {
     /// Every status with which it may refuse, in order. What it does not name, it never answers.
     pub(crate) fn refusals(&self) -> BTreeSet<u16> {
         let mut all = BTreeSet::from([500, 503]);
-        if !self.open {
+        if self.callers != Callers::Anyone {
             // Any request is looked at for a query and a body that are not taken, and any caller for its grants.
             all.extend([400, 401, 403, 413]);
         }

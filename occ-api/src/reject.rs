@@ -42,6 +42,7 @@ pub(crate) const fn status(code: ApiCode) -> StatusCode {
         ApiCode::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ApiCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ApiCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ApiCode::SignInRateLimited => StatusCode::TOO_MANY_REQUESTS,
         ApiCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
         ApiCode::NotImplemented => StatusCode::NOT_IMPLEMENTED,
         ApiCode::DependencyUnavailable

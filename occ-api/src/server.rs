@@ -2,14 +2,15 @@
 
 use std::{future::Future, io, net::SocketAddr, time::Duration};
 
-use axum::{Extension, Router};
-use hyper::server::conn::http1;
+use axum::{Extension, Router, extract::ConnectInfo, http::Request};
+use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
 use tokio::net::TcpListener;
+use tower::util::MapRequest;
 
 /// How long a connection may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,10 +54,10 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
     let router = router.layer(Extension(stopping.clone()));
     tokio::pin!(shutdown);
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, most likely: connections that end make room.
                     tracing::warn!(kind = ?error.kind(), "http.accept");
@@ -65,7 +66,11 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
                 }
             },
         };
-        let service = TowerToHyperService::new(router.clone());
+        let service = MapRequest::new(router.clone(), move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request
+        });
+        let service = TowerToHyperService::new(service);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args;
+use occ_api::{Access, TrustedOrigin, TrustedProxy};
 use occ_core::{
     audit::sealing::keep_sealing,
     worker::{Worker, WorkerHandle},
@@ -39,6 +40,12 @@ pub(crate) struct Up {
     /// Where probes and dashboards ask: /livez, /readyz and /metrics, without a key. Nowhere unless given.
     #[arg(long, env = "OCC_OPERATIONS_LISTEN", value_name = "ADDRESS")]
     operations_listen: Option<SocketAddr>,
+    /// A proxy whose Forwarded or X-Forwarded headers are believed: an address or a network. May be repeated.
+    #[arg(long, env = "OCC_TRUSTED_PROXIES", value_delimiter = ',', value_name = "NETWORK")]
+    trusted_proxy: Vec<TrustedProxy>,
+    /// A page's origin that may act for a signed-in person, such as `https://occ.example.com`. May be repeated [default: the API's own].
+    #[arg(long, env = "OCC_ORIGINS", value_delimiter = ',', value_name = "ORIGIN")]
+    origin: Vec<TrustedOrigin>,
     /// Only the API; another process drives the work.
     #[arg(long, conflicts_with = "worker_only")]
     api_only: bool,
@@ -56,6 +63,10 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         (true, _) => &[Role::Api],
         (_, true) => &[Role::Worker],
         _ => &[Role::Api, Role::Worker],
+    };
+    let access = Access {
+        trusted_proxies: args.trusted_proxy,
+        origins: args.origin,
     };
     let policy = policy::from_environment()?;
     let database = args.database.choose()?;
@@ -103,7 +114,10 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         }
     };
     match listener {
-        Some(listener) => occ_api::serve(listener, occ_api::router(host.plane.clone()), stop).await,
+        Some(listener) => {
+            let router = occ_api::router_with(host.plane.clone(), access);
+            occ_api::serve(listener, router, stop).await;
+        }
         None => stop.await,
     }
     sealer.abort();

@@ -128,6 +128,12 @@ ids! {
     RequestId = "req_";
     /// A service key (its public half; the secret half is shown once).
     ServiceKeyId = "key_";
+    /// A session of a person (its public half; the secret half is in the cookie alone).
+    SessionId = "ses_";
+    /// A token of an Agent.
+    AgentTokenId = "tok_";
+    /// A key that signs tokens of Agents.
+    AgentTokenKeyId = "atk_";
 }
 
 #[cfg(test)]

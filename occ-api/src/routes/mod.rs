@@ -1,6 +1,7 @@
 //! The routes, by resource (spec/engine 2.1).
 
 mod accounts;
+mod agent_tokens;
 mod agents;
 mod audit;
 mod configurations;
@@ -9,16 +10,21 @@ mod health;
 mod iam;
 mod installation;
 mod namespaces;
+mod people;
 mod presets;
 mod revisions;
 mod secrets;
+mod session;
 mod sources;
 mod workspace;
 
+pub(crate) use agent_tokens::AgentTokenReply;
 pub(crate) use agents::SavedAgentSchema;
 pub(crate) use health::{Live, Ready};
 pub(crate) use installation::IssuedKeyView;
+pub(crate) use people::{CodeReply, Create as CreateAccount, Created as CreatedAccount, Update as UpdateAccount};
 pub(crate) use secrets::{Create as CreateSecret, Update as UpdateSecret};
+pub(crate) use session::{NewPassword, SessionReply, WithCode, WithPassword};
 pub(crate) use workspace::Write as WriteWorkspaceFile;
 
 use axum::Router;
@@ -33,6 +39,8 @@ pub(crate) fn all() -> Router<Api> {
     Router::new()
         .merge(health::routes())
         .merge(installation::routes())
+        .merge(session::routes())
+        .merge(people::routes())
         .merge(namespaces::routes())
         .merge(configurations::routes())
         .merge(secrets::routes())
@@ -42,6 +50,7 @@ pub(crate) fn all() -> Router<Api> {
         .merge(workspace::routes())
         .merge(audit::routes())
         .merge(agents::routes())
+        .merge(agent_tokens::routes())
         .merge(revisions::routes())
         .merge(iam::routes())
 }

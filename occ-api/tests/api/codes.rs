@@ -141,6 +141,14 @@ async fn produce(code: ApiCode) -> Produced {
             let request = served.request(Method::POST, "/namespaces").body("{}");
             Produced::Http(Seen::of(request.send().await.expect("an answer")).await)
         }
+        ApiCode::SignInRateLimited => {
+            let served = Served::new().await;
+            let body = json!({ "email": "nobody@example.com", "password": "wrong" });
+            let tries = (0..16).map(|_| served.json(Method::POST, "/api/auth/sign-in/email", &body));
+            let answers = futures_util::future::join_all(tries).await;
+            let limited = answers.into_iter().find(|seen| seen.status.as_u16() == 429);
+            Produced::Http(limited.expect("a limit"))
+        }
         ApiCode::InternalError => {
             let served = Served::new().await;
             served.world.store.fail(CommitError::Refused);
@@ -196,7 +204,7 @@ async fn every_code_is_answered_with_the_status_that_its_page_names() {
     for code in ApiCode::ALL {
         let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/reasons/{}.md", code.code()));
         let page = fs::read_to_string(page).expect("a page for the code");
-        let seen = match produce(*code).await {
+        let seen = match Box::pin(produce(*code)).await {
             Produced::Http(seen) => seen,
             Produced::Elsewhere(why) => {
                 assert!(!why.is_empty());

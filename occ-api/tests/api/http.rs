@@ -87,7 +87,7 @@ async fn every_failure_of_authentication_reads_the_same() {
             "try {number}"
         );
         assert_eq!(
-            seen.body["error"]["message"], "A valid service key is required in the x-api-key header.",
+            seen.body["error"]["message"], "Sign in, or send a valid service key in the x-api-key header.",
             "try {number}"
         );
     }

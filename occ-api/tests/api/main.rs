@@ -1,12 +1,14 @@
 //! The API as a client sees it: over real HTTP, in front of a whole control plane that runs nothing.
 
 mod admission;
+mod agent_tokens;
 mod codes;
 mod conditions;
 mod deployments;
 mod http;
 mod lists;
 mod openapi;
+mod people;
 mod privacy;
 mod races;
 mod refusals;

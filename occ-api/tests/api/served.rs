@@ -41,15 +41,26 @@ impl Served {
         Self::serving(world, plane).await
     }
 
+    /// Trusting this around it.
+    pub async fn with(access: occ_api::Access) -> Self {
+        let world = World::builder().store(store().await).build().await;
+        let router = occ_api::router_with(world.plane.clone(), access);
+        Self::routing(world, router).await
+    }
+
     /// Serves this control plane over the world's store.
     pub async fn serving(world: World, plane: ControlPlane) -> Self {
+        Self::routing(world, occ_api::router(plane)).await
+    }
+
+    async fn routing(world: World, router: axum::Router) -> Self {
         let key = key_of(&world, &world.admin.principal).await;
         let listener = occ_api::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
             .await
             .expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel();
-        tokio::spawn(occ_api::serve(listener, occ_api::router(plane), async {
+        tokio::spawn(occ_api::serve(listener, router, async {
             let _ = stopped.await;
         }));
         // Whatever else is built beside this, its client wants a TLS provider even for plain HTTP.

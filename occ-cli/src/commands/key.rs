@@ -1,7 +1,7 @@
 //! `occ key`
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::Write as _,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
@@ -100,7 +100,7 @@ async fn issue(home: &KeyHome, create: &Create, principal: &PrincipalId, cx: &Co
         Some(text) => Some(find_namespace(&client, text).await?),
         None => None,
     };
-    let out = create.out.as_deref().map(new_file).transpose()?;
+    let out = create.out.as_deref().map(NewFile::create).transpose()?;
     let body = json!({
         "principalId": principal,
         "name": create.name,
@@ -109,30 +109,49 @@ async fn issue(home: &KeyHome, create: &Create, principal: &PrincipalId, cx: &Co
     });
     let issued = client.post::<Issued>("/service-keys", &body).await;
     let issued = match (issued, out) {
-        (Ok(issued), Some((path, mut file))) => {
-            let value = SecretValue::from(issued.value);
-            let written = file.write_all(value.expose()).and_then(|()| file.write_all(b"\n"));
-            written
-                .and_then(|()| file.sync_all())
-                .map_err(|error| Failure::refused(format!("cannot write {}: {}", path.display(), error.kind())))?;
-            return show(cx, &issued.key, &("keyFile", path.display().to_string()));
+        (Ok(issued), Some(file)) => {
+            let path = file.keep(&SecretValue::from(issued.value))?;
+            return show(cx, &issued.key, &("keyFile", path));
         }
         (Ok(issued), None) => issued,
         (Err(error), out) => {
-            if let Some((path, _)) = out {
-                let _ = std::fs::remove_file(path);
-            }
+            out.into_iter().for_each(NewFile::discard);
             return Err(error.into());
         }
     };
     show(cx, &issued.key, &("value", issued.value))
 }
 
-/// Made before the key is: a key that cannot be kept must not be issued.
-fn new_file(path: &Path) -> Done<(&Path, std::fs::File)> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let file = file.map_err(|error| Failure::usage(format!("cannot create {}: {}", path.display(), error.kind())))?;
-    Ok((path, file))
+/// A new file for a credential that is shown once. Made before the credential is: one that cannot be kept must not be issued.
+pub(super) struct NewFile<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl<'a> NewFile<'a> {
+    /// Readable by its owner alone.
+    pub(super) fn create(path: &'a Path) -> Done<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file =
+            file.map_err(|error| Failure::usage(format!("cannot create {}: {}", path.display(), error.kind())))?;
+        Ok(Self { path, file })
+    }
+
+    /// Writes the credential, and says where it is.
+    pub(super) fn keep(mut self, value: &SecretValue) -> Done<String> {
+        let path = self.path.display();
+        self.file
+            .write_all(value.expose())
+            .and_then(|()| self.file.write_all(b"\n"))
+            .and_then(|()| self.file.sync_all())
+            .map_err(|error| Failure::refused(format!("cannot write {path}: {}", error.kind())))?;
+        Ok(path.to_string())
+    }
+
+    /// Nothing was issued.
+    pub(super) fn discard(self) {
+        let _ = std::fs::remove_file(self.path);
+    }
 }
 
 fn show(cx: &Context<'_>, key: &ServiceKeyView, value: &(&'static str, String)) -> Done {

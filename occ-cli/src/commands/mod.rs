@@ -1,6 +1,7 @@
 //! The commands of the client, one file a noun, and those that need no server.
 
 pub(crate) mod access_binding;
+pub(crate) mod account;
 pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod backup;

@@ -1,6 +1,6 @@
 //! A refusal: what a caller is told, in fixed words.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,7 @@ pub struct Refusal {
     message: Cow<'static, str>,
     details: Vec<Detail>,
     record: Option<Box<Record>>,
+    retry_after: Option<Duration>,
 }
 
 impl Refusal {
@@ -73,6 +74,7 @@ impl Refusal {
             message: Cow::Borrowed(message),
             details: Vec::new(),
             record: None,
+            retry_after: None,
         }
     }
 
@@ -126,6 +128,18 @@ impl Refusal {
     /// What must be recorded before the refusal is answered.
     pub(crate) fn take_record(&mut self) -> Option<Record> {
         self.record.take().map(|record| *record)
+    }
+
+    /// The same, with how long to wait before trying again.
+    #[must_use]
+    pub const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// How long to wait before trying again, when that is what it is about.
+    pub const fn wait(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Its code.

@@ -2,19 +2,32 @@
 
 use super::Conditions;
 use crate::{
-    id::{NamespaceId, RequestId, ServiceKeyId},
+    id::{AgentTokenId, NamespaceId, RequestId, ServiceKeyId, SessionId},
     resource::PrincipalId,
     trace::{self, TraceContext},
 };
+
+/// What a caller was recognised by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// The embedder's own means, or this host.
+    Embedder,
+    /// A service key.
+    Key(ServiceKeyId),
+    /// A person's session.
+    Session(SessionId),
+    /// An Agent's token.
+    AgentToken(AgentTokenId),
+}
 
 /// The principal that an operation is done for, and the request that it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// Who it is; what it may do is the IAM Driver's to say, for each operation.
     pub principal: PrincipalId,
-    /// The service key that it presented.
-    pub key: Option<ServiceKeyId>,
-    /// The only Namespace that the key opens; every one when none is named.
+    /// What it was recognised by; recorded with everything that it does.
+    pub credential: Credential,
+    /// The only Namespace that its credential opens; every one when none is named.
     pub namespace: Option<NamespaceId>,
     /// The request; recorded with everything that it causes.
     pub request: RequestId,
@@ -29,7 +42,7 @@ impl Caller {
     pub fn new(principal: PrincipalId) -> Self {
         Self {
             principal,
-            key: None,
+            credential: Credential::Embedder,
             namespace: None,
             request: RequestId::random(),
             conditions: Conditions::default(),

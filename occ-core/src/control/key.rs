@@ -2,18 +2,16 @@
 //!
 //! A key is `occ_<uuid>_<64 hexadecimal digits>`. The first part names it; of the second, 256 random bits, only the SHA-256 is kept.
 
-use std::{fmt::Write as _, time::Duration};
-
-use subtle::ConstantTimeEq as _;
+use std::time::Duration;
 
 use super::{
-    Answer, Caller, Conditions, ControlPlane, CreateServiceKey, IssuedKey,
+    Answer, Caller, Conditions, ControlPlane, CreateServiceKey, Credential, IssuedKey,
     commit::Tries,
     operation::{Scope, look},
+    token,
 };
 use crate::{
     admission::{DetailCode, Refusal},
-    digest,
     driver::{Action, DriverKind, ResourceRef},
     id::{NamespaceId, RequestId, ServiceKeyId},
     reason::ApiCode,
@@ -26,7 +24,7 @@ use crate::{
 
 const EXPIRES_IN: std::ops::RangeInclusive<u64> = 86_400..=31_536_000;
 const EXPIRES_IN_DEFAULT: u64 = 2_592_000;
-const KEY_LENGTH: usize = 105;
+const PREFIX: &str = "occ_";
 
 pub(super) fn days(days: u64) -> Duration {
     Duration::from_secs(days * 86_400)
@@ -43,15 +41,7 @@ impl NewKey {
     /// What is stored, and what is shown once.
     pub(super) fn issue(self, expires_at: Timestamp) -> (NewServiceKey, SecretValue) {
         let id = ServiceKeyId::random();
-        // One buffer of its final length, so that no copy of the secret half stays behind.
-        let mut text = String::with_capacity(KEY_LENGTH);
-        let _ = write!(text, "occ_{}_", id.uuid().hyphenated());
-        let named = text.len();
-        for byte in crate::randomness::secret_bytes() {
-            let _ = write!(text, "{byte:02x}");
-        }
-        let secret_hash = digest::hex(&text.as_bytes()[named..]);
-        let value = SecretValue::from(text);
+        let (value, secret_hash) = token::issue(PREFIX, id.uuid());
         let Self {
             principal,
             name,
@@ -74,7 +64,7 @@ impl NewKey {
 
 /// The id and the secret half of a well-formed key.
 fn parse(presented: &str) -> Option<(ServiceKeyId, &str)> {
-    let (uuid, secret) = presented.strip_prefix("occ_")?.split_once('_')?;
+    let (uuid, secret) = token::parts(PREFIX, presented)?;
     let id = format!("{}{uuid}", ServiceKeyId::PREFIX).parse().ok()?;
     Some((id, secret))
 }
@@ -86,15 +76,12 @@ impl ControlPlane {
         let (id, secret) = parse(presented).ok_or_else(refused)?;
         let row = self.store.service_key(id).await?;
         // An unknown key is compared too, so that its answer takes as long.
-        let stored = row.as_ref().map_or("", |row| &row.key.secret_hash);
-        let mut expected = [b'0'; 64];
-        let known = stored.len() == expected.len();
-        if known {
-            expected.copy_from_slice(stored.as_bytes());
-        }
-        let same: bool = digest::hex(secret.as_bytes()).as_bytes().ct_eq(&expected).into();
+        let same = token::proves(secret, row.as_ref().map(|row| row.key.secret_hash.as_str()));
         match row {
-            Some(row) if known && same && !row.expired => {
+            Some(row) if same && !row.expired => {
+                if row.disabled {
+                    return Err(Refusal::fixed(ApiCode::Forbidden, "The account is disabled."));
+                }
                 let NewServiceKey {
                     id,
                     principal,
@@ -103,7 +90,7 @@ impl ControlPlane {
                 } = row.key;
                 Ok(Caller {
                     principal,
-                    key: Some(id),
+                    credential: Credential::Key(id),
                     namespace: namespace_id,
                     request,
                     conditions: Conditions::default(),

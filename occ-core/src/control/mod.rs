@@ -5,6 +5,7 @@
 //! preconditions. When something changed meanwhile it gathers again. Denials are recorded before they are answered.
 
 mod accounts;
+mod agent_token;
 mod agents;
 mod audit;
 mod caller;
@@ -20,6 +21,7 @@ mod lifecycle;
 mod namespaces;
 mod operation;
 mod page;
+mod people;
 mod policy;
 mod presets;
 mod redaction;
@@ -28,13 +30,15 @@ mod revisions;
 mod runtime;
 mod secrets;
 mod sources;
+mod token;
 mod view;
 mod workspace;
 
 use std::sync::{Arc, OnceLock};
 
+pub use agent_token::{AgentToken, CreateAgentToken};
 pub use audit::AuditVerification;
-pub use caller::Caller;
+pub use caller::{Caller, Credential};
 pub use conditions::{Conditions, IfMatch, Once, Tag};
 pub use input::{
     AgentCredentialSource, Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace,
@@ -43,6 +47,10 @@ pub use input::{
 };
 pub use lifecycle::{StopError, StopRequest, StopView};
 pub use page::{Cursor, InvalidCursor, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery};
+pub use people::{
+    AccountCode, CodeAttempt, CreateAccount, CreatedAccount, Origin, PasswordAttempt, PasswordChange, PersonView,
+    SessionToken, SessionView, SignedIn,
+};
 pub use view::{
     AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,
     ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView, RevisionRead, RevisionView, SecretView,
@@ -62,6 +70,8 @@ pub struct ControlPlane {
     drivers: Arc<Drivers>,
     /// It never changes once it exists.
     installation: Arc<OnceLock<Installation>>,
+    people: Arc<people::SignIn>,
+    agent_tokens: Arc<agent_token::AgentTokens>,
 }
 
 impl ControlPlane {
@@ -71,6 +81,8 @@ impl ControlPlane {
             store,
             drivers,
             installation: Arc::default(),
+            people: Arc::default(),
+            agent_tokens: Arc::default(),
         }
     }
 

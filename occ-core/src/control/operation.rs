@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Answer, Caller, Conditions, ControlPlane};
+use super::{Answer, Caller, Conditions, ControlPlane, Credential};
 use crate::{
     admission::{Record, Refusal, denied},
     audit::{AuditEvent, Authorization},
@@ -194,9 +194,11 @@ impl Operation<'_> {
 
     fn identified(&self, mut event: AuditEvent) -> AuditEvent {
         event.request_id = Some(self.caller.request);
-        match self.caller.key {
-            Some(key) => event.with("serviceKeyId", key.to_string()),
-            None => event,
+        match self.caller.credential {
+            Credential::Key(key) => event.with("serviceKeyId", key.to_string()),
+            Credential::Session(session) => event.with("sessionId", session.to_string()),
+            Credential::AgentToken(token) => event.with("agentTokenId", token.to_string()),
+            Credential::Embedder => event,
         }
     }
 }

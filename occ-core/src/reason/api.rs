@@ -6,7 +6,7 @@ vocabulary! {
     /// `error.code` of an API response.
     ApiCode {
         InvalidRequest = "INVALID_REQUEST", "The request is not valid.";
-        Unauthenticated = "UNAUTHENTICATED", "A valid service key is required in the x-api-key header.";
+        Unauthenticated = "UNAUTHENTICATED", "Sign in, or send a valid service key in the x-api-key header.";
         Forbidden = "FORBIDDEN", "You are not authorized to do this.";
         NotFound = "NOT_FOUND", "The requested resource was not found.";
         MethodNotAllowed = "METHOD_NOT_ALLOWED", "The method is not allowed on this path.";
@@ -20,6 +20,7 @@ vocabulary! {
         PreconditionFailed = "PRECONDITION_FAILED", "The resource is not in a state that If-Match names. Read it again.";
         PayloadTooLarge = "PAYLOAD_TOO_LARGE", "The request body is too large.";
         UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", "The request body must be application/json.";
+        SignInRateLimited = "SIGN_IN_RATE_LIMITED", "Too many attempts to sign in. Wait and try again.";
         InternalError = "INTERNAL_ERROR", "The request failed because of a fault in the control plane.";
         NotImplemented = "NOT_IMPLEMENTED", "The selected driver does not support this.";
         DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", "A driver or service that the request needs is unavailable.";

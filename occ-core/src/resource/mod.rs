@@ -3,6 +3,7 @@
 //! These types hold what is valid: a value that parsed needs no second look. Private parts (a Secret's locator, a
 //! snapshot's driver ids) live in types of their own, so that a public view cannot carry them by accident.
 
+mod account;
 mod agent;
 mod backend;
 mod configuration;
@@ -15,6 +16,7 @@ mod secret;
 mod text;
 mod workspace_files;
 
+pub use account::{Email, InvalidEmail};
 pub use agent::{Agent, AgentStatus, DesiredRuntimeState, ExecutionMode};
 pub use backend::{Backend, BackendKind};
 pub use configuration::{Configuration, ConfigurationKind, Document, SecretBinding, SecretBindings, SecretDelivery};

@@ -6,12 +6,15 @@ use crate::{
     audit::AuditEvent,
     driver::StateWrite,
     iam::{AccessBinding, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{
         Agent, AgentRevision, DesiredRuntimeState, Installation, Namespace, NamespaceStatus, OwnedKind, PrincipalId,
         Secret, WorkspaceSetup,
     },
-    store::{ConfigurationRow, FirstAnswer, NewServiceKey, OwnedRow},
+    store::{
+        ConfigurationRow, FirstAnswer, NewAccount, NewAgentTokenKey, NewCode, NewServiceKey, NewSession, OwnedRow,
+        PasswordHash,
+    },
     work::{ClaimToken, NewWork, Transition},
 };
 
@@ -78,6 +81,8 @@ pub enum Expect {
     WorkFailed(String),
     /// The work of this key is this actor's, if it exists. [`Write::Enqueue`] expects it by itself.
     WorkActor(String, PrincipalId),
+    /// The account of this principal has this version.
+    Account(PrincipalId, u64),
 }
 
 /// Something that is written.
@@ -99,6 +104,24 @@ pub enum Write {
     ServiceKey(NewServiceKey),
     /// Ends a service key.
     RevokeServiceKey(ServiceKeyId),
+    /// The account of a person who exists.
+    Account(NewAccount),
+    /// A one-time code of an account, in the place of an earlier one.
+    AccountCode(PrincipalId, NewCode),
+    /// An account's password, as its hash. Its one-time code and every session of it end.
+    AccountPassword(PrincipalId, PasswordHash),
+    /// Whether an account may be used. When it may not, every session of it ends.
+    AccountDisabled(PrincipalId, bool),
+    /// A new session of an account. Sessions that are over are removed with it.
+    Session(NewSession),
+    /// The session is in use now.
+    TouchSession(SessionId),
+    /// Ends a session; absent is well.
+    EndSession(SessionId),
+    /// Ends every session of an account.
+    EndSessions(PrincipalId),
+    /// What verifies tokens of Agents. Those that are over are removed with it.
+    AgentTokenKey(NewAgentTokenKey),
     /// A new Namespace.
     Namespace(Namespace),
     /// A Namespace's new status; `deletion_actor` is kept with `deleting`.
@@ -201,6 +224,8 @@ pub enum Taken {
     Secret,
     /// A small resource of the same kind in the same Namespace.
     Owned,
+    /// An account: its email address, or its principal.
+    Account,
 }
 
 impl std::fmt::Display for Taken {
@@ -210,6 +235,7 @@ impl std::fmt::Display for Taken {
             Self::Agent => "Agent",
             Self::Secret => "Secret",
             Self::Owned => "resource of its kind",
+            Self::Account => "account",
         })
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! `SQLite` is the embedded default, `PostgreSQL` the store for several processes; both pass the same suite.
 
+mod account;
 mod change;
 mod owned;
 #[cfg(feature = "postgres")]
@@ -16,6 +17,10 @@ mod row;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use account::{
+    AccountName, AccountRow, AgentTokenKeyRow, CodeRow, NewAccount, NewAgentTokenKey, NewCode, NewSession,
+    PasswordHash, SessionRow,
+};
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use owned::OwnedRow;
 pub use record::{
@@ -32,7 +37,7 @@ use crate::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::{Identity, StateReader},
     iam::{AccessBinding, PolicyReader, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -192,6 +197,18 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// A service key by its public id.
     async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>>;
+
+    /// The account of a person.
+    async fn account(&self, name: AccountName<'_>) -> StoreResult<Option<AccountRow>>;
+
+    /// Every account, by creation.
+    async fn accounts(&self) -> StoreResult<Vec<AccountRow>>;
+
+    /// A session by its public id, judged by the database's clock.
+    async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>>;
+
+    /// What verifies tokens of Agents, judged by the database's clock.
+    async fn agent_token_key(&self, id: AgentTokenKeyId) -> StoreResult<Option<AgentTokenKeyRow>>;
 
     /// The Roles that are confined to a Namespace, by id.
     async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;

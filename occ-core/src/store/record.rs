@@ -204,6 +204,8 @@ pub struct ServiceKeyRow {
     pub key: NewServiceKey,
     /// Whether it has ended or was revoked.
     pub expired: bool,
+    /// Whether the account of its person is disabled.
+    pub disabled: bool,
 }
 
 /// How much work is live.

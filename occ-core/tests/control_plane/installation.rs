@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use occ_core::{
     audit::{AuditKind, AuditOutcome},
-    control::{Bootstrap, Caller, ControlPlane, CreateNamespace, CreateServiceKey},
+    control::{Bootstrap, Caller, ControlPlane, CreateNamespace, CreateServiceKey, Credential},
     driver::{Action, ResourceKind},
     id::RequestId,
     reason::ApiCode,
@@ -84,8 +84,8 @@ async fn every_bad_key_reads_the_same() {
     let request = RequestId::random();
     let caller = world.plane.authenticate(&key, request).await.unwrap();
     assert_eq!(
-        (caller.principal, caller.key, caller.request),
-        (world.admin.principal.clone(), Some(issued.key.id), request)
+        (caller.principal, caller.credential, caller.request),
+        (world.admin.principal.clone(), Credential::Key(issued.key.id), request)
     );
     assert!(
         !format!("{issued:?}").contains(&key[41..]),
@@ -213,6 +213,9 @@ async fn a_key_of_one_namespace_opens_no_other_door() {
         );
         assert_eq!(denial.reason_code.as_deref(), Some("SERVICE_KEY_SCOPE"));
         assert_eq!(denial.request_id, Some(scoped.request));
-        assert_eq!(denial.details["serviceKeyId"], scoped.key.unwrap().to_string());
+        let Credential::Key(key) = scoped.credential else {
+            panic!("the administrator came with a key");
+        };
+        assert_eq!(denial.details["serviceKeyId"], key.to_string());
     }
 }

@@ -25,6 +25,10 @@ macro_rules! store_reads {
             fn deployment(&self, namespace: ::occ_core::id::NamespaceId, agent: ::occ_core::id::AgentId, revision: ::occ_core::id::RevisionId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::DeploymentRow>>;
             fn work_state(&self, key: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::WorkState>>;
             fn service_key(&self, id: ::occ_core::id::ServiceKeyId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::ServiceKeyRow>>;
+            fn account(&self, name: ::occ_core::store::AccountName<'_>) -> ::occ_core::store::StoreResult<Option<::occ_core::store::AccountRow>>;
+            fn accounts(&self) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::AccountRow>>;
+            fn session(&self, id: ::occ_core::id::SessionId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::SessionRow>>;
+            fn agent_token_key(&self, id: ::occ_core::id::AgentTokenKeyId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::AgentTokenKeyRow>>;
             fn roles(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::Role>>;
             fn access_bindings(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::AccessBinding>>;
             fn service_principals(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::driver::Identity>>;

@@ -3,6 +3,7 @@
 mod draft;
 mod lifecycle;
 mod observe;
+mod token;
 
 use clap::{Args, Subcommand};
 use occ_core::{
@@ -56,6 +57,8 @@ enum Verb {
         /// Its name or id.
         agent: String,
     },
+    /// Make a short-lived token by which the Agent itself is recognised.
+    Token(token::Token),
     /// Say something to an Agent through its own gateway, and print the reply.
     Chat(observe::Chat),
 }
@@ -96,6 +99,7 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
         Verb::DeploymentStatus(status) => lifecycle::status(&session, status, &cx).await,
         Verb::Stop(end) => lifecycle::stop(&session, end, &cx).await,
         Verb::Delete(end) => lifecycle::delete(&session, end, &cx).await,
+        Verb::Token(token) => token::create(&session, token, &cx).await,
         Verb::Logs(logs) => observe::logs(&session, logs, &cx).await,
         Verb::Diagnostics(diagnostics) => observe::diagnostics(&session, diagnostics, &cx).await,
         Verb::Credentials(credentials) => observe::credentials(&session, credentials, &cx).await,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::account;
 use crate::{
     audit::AuditEvent,
     driver::StateWrite,
@@ -44,6 +45,7 @@ pub(super) fn expect(expect: &Expect) -> Value {
         Expect::NoInstallation => json!({ "is": "no_installation" }),
         Expect::Role(id) => json!({ "is": "role", "id": id }),
         Expect::RoleUnreferenced(id) => json!({ "is": "role_unreferenced", "id": id }),
+        Expect::Account(id, version) => json!({ "is": "account", "id": id, "version": version }),
         Expect::WorkFailed(key) => json!({ "is": "work_failed", "key": key }),
         Expect::WorkActor(key, actor) => json!({ "is": "work_actor", "key": key, "actor": actor }),
     }
@@ -92,6 +94,15 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
             }),
         ),
         Write::RevokeServiceKey(id) => named("revoke_service_key", id),
+        Write::Account(_)
+        | Write::AccountCode(..)
+        | Write::AccountPassword(..)
+        | Write::AccountDisabled(..)
+        | Write::Session(_)
+        | Write::TouchSession(_)
+        | Write::EndSession(_)
+        | Write::EndSessions(_)
+        | Write::AgentTokenKey(_) => account::write(write).ok_or(CommitError::Refused)?,
         Write::Namespace(namespace) => {
             // A Namespace that is born deleting would have no one to answer for it.
             if namespace.status == NamespaceStatus::Deleting {

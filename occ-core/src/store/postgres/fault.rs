@@ -91,6 +91,7 @@ impl Refusal {
             "agents_name" => Some(Taken::Agent),
             "secrets_name" => Some(Taken::Secret),
             "owned_name" => Some(Taken::Owned),
+            "accounts_email" | "accounts_pkey" => Some(Taken::Account),
             _ => None,
         }
     }

@@ -54,6 +54,7 @@ impl Locks {
             Expect::SecretUnreferenced(id) => self.add(4, id, true),
             Expect::Role(id) => self.add(5, id, false),
             Expect::RoleUnreferenced(id) => self.add(5, id, true),
+            Expect::Account(id, _) => self.add(8, id, false),
             // Their rows are locked.
             Expect::ClaimHeld(_) | Expect::WorkFailed(_) | Expect::WorkActor(..) => {}
         }
@@ -96,12 +97,21 @@ impl Locks {
             Write::Revision { revision, .. } => self.add(2, revision.agent_id, true),
             Write::AccessBinding(binding) => self.add(5, &binding.role_id, false),
             Write::DeleteRole(id) => self.add(5, id, true),
+            Write::Account(new) => self.add(8, &new.principal, true),
+            Write::AccountCode(id, _) | Write::AccountPassword(id, _) | Write::AccountDisabled(id, _) => {
+                self.add(8, id, true);
+            }
+            Write::Session(new) => self.add(8, &new.principal, false),
             // Rows that nothing else rests on, or that the statement itself locks.
             Write::Principal(..)
             | Write::Role(_)
             | Write::DeleteAccessBinding(_)
             | Write::ServiceKey(_)
             | Write::RevokeServiceKey(_)
+            | Write::TouchSession(_)
+            | Write::EndSession(_)
+            | Write::EndSessions(_)
+            | Write::AgentTokenKey(_)
             | Write::RevisionRetired(_)
             | Write::Enqueue(_)
             | Write::EnqueueLater(..)

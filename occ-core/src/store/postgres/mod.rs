@@ -3,6 +3,7 @@
 //! Every read is one statement and every write one call of a function of the schema (`migrations/0001_functions.sql`): one round
 //! trip, one transaction, nothing held over a wait for the caller. See docs/adr/0008 for what that buys and costs.
 
+mod account;
 mod change;
 mod claim;
 mod commit;
@@ -31,12 +32,12 @@ use crate::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::Identity,
     iam::{AccessBinding, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
-        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedRevision, SchemaVersion,
-        ServiceKeyRow, Store, StoreError, StoreResult, WorkState, Write,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
+        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent,
+        SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Store, StoreError, StoreResult, WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -275,6 +276,22 @@ impl Store for PostgresStore {
 
     async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>> {
         Ok(self.read_service_key(id).await?)
+    }
+
+    async fn account(&self, name: AccountName<'_>) -> StoreResult<Option<AccountRow>> {
+        Ok(self.read_account(name).await?)
+    }
+
+    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
+        Ok(self.read_accounts().await?)
+    }
+
+    async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
+        Ok(self.read_session(id).await?)
+    }
+
+    async fn agent_token_key(&self, id: AgentTokenKeyId) -> StoreResult<Option<AgentTokenKeyRow>> {
+        Ok(self.read_token_key(id).await?)
     }
 
     async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {

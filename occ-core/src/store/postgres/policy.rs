@@ -21,8 +21,9 @@ use crate::{
 
 const SERVICE_KEY: &str = records!(
     "key",
-    "SELECT *, revoked_at IS NOT NULL OR coalesce(expires_at <= occ.present(), FALSE) AS expired
-    FROM service_keys WHERE id = $1"
+    "SELECT *, revoked_at IS NOT NULL OR coalesce(expires_at <= occ.present(), FALSE) AS expired,
+        EXISTS (SELECT 1 FROM accounts a WHERE a.principal_id = k.principal_id AND a.disabled) AS disabled
+    FROM service_keys k WHERE id = $1"
 );
 
 /// Bindings of principal `$1`, and of the groups that it is a member of.

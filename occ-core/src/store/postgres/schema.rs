@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 3] = [
+const MIGRATIONS: [(i64, &[&str]); 5] = [
     (
         1,
         &[
@@ -13,6 +13,8 @@ const MIGRATIONS: [(i64, &[&str]); 3] = [
     ),
     (2, &[include_str!("migrations/0002_retention.sql")]),
     (3, &[include_str!("migrations/0003_traces.sql")]),
+    (4, &[include_str!("migrations/0004_accounts.sql")]),
+    (5, &[include_str!("migrations/0005_agent_tokens.sql")]),
 ];
 
 /// The version that this program needs.

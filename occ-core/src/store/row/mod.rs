@@ -2,6 +2,7 @@
 //!
 //! A store names its columns alike and gives a [`Row`]; what does not decode names its resource, never its text.
 
+pub(super) mod account;
 pub(super) mod audit;
 pub(super) mod policy;
 pub(super) mod resource;

@@ -8,7 +8,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// With a column `expired`, as the database's clock judges it.
+/// With columns `expired` and `disabled`, as the database's clock judges it.
 pub(in crate::store) fn service_key(row: &impl Row) -> Result<ServiceKeyRow, Corrupt> {
     let row = Columns { row, of: "service key" };
     let expires_at: Option<i64> = row.optional_number("expires_at")?;
@@ -23,6 +23,7 @@ pub(in crate::store) fn service_key(row: &impl Row) -> Result<ServiceKeyRow, Cor
     Ok(ServiceKeyRow {
         key,
         expired: row.flag("expired")?,
+        disabled: row.flag("disabled")?,
     })
 }
 

@@ -98,6 +98,10 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
             )
             .await
         }
+        Expect::Account(id, version) => {
+            let query = "SELECT EXISTS (SELECT 1 FROM accounts WHERE principal_id = ? AND version = ?)";
+            versioned(db, query, id.to_string(), number(*version)?).await
+        }
         Expect::WorkFailed(key) => {
             judged(
                 db,

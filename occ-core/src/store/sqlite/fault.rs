@@ -163,6 +163,7 @@ fn taken(error: &sqlx::Error) -> Option<Taken> {
         "agents.namespace_id, agents.name" => Some(Taken::Agent),
         "secrets.namespace_id, secrets.name" => Some(Taken::Secret),
         "owned.namespace_id, owned.kind, owned.name" => Some(Taken::Owned),
+        "accounts.email" | "accounts.principal_id" => Some(Taken::Account),
         _ => None,
     }
 }

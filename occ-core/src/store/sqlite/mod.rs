@@ -3,6 +3,7 @@
 //! One connection writes, a few read. A second process may open the same file: the database's own lock then serialises the
 //! writers, and each process hears only of its own work at once, of the other's at the next poll.
 
+mod account;
 mod audit;
 mod claim;
 mod column;
@@ -41,12 +42,12 @@ use crate::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::Identity,
     iam::{AccessBinding, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
-        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedRevision, SchemaVersion,
-        ServiceKeyRow, Store, StoreError, StoreResult, WorkState,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
+        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent,
+        SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Store, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -295,6 +296,22 @@ impl Store for SqliteStore {
 
     async fn service_key(&self, id: ServiceKeyId) -> StoreResult<Option<ServiceKeyRow>> {
         Ok(policy::service_key(&mut *self.connections.read().await?, id).await?)
+    }
+
+    async fn account(&self, name: AccountName<'_>) -> StoreResult<Option<AccountRow>> {
+        Ok(account::one(&mut *self.connections.read().await?, name).await?)
+    }
+
+    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
+        Ok(account::all(&mut *self.connections.read().await?).await?)
+    }
+
+    async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
+        Ok(account::session(&mut *self.connections.read().await?, id).await?)
+    }
+
+    async fn agent_token_key(&self, id: AgentTokenKeyId) -> StoreResult<Option<AgentTokenKeyRow>> {
+        Ok(account::token_key(&mut *self.connections.read().await?, id).await?)
     }
 
     async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {

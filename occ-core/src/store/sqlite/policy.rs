@@ -19,8 +19,9 @@ pub(super) async fn service_key(db: &mut SqliteConnection, id: ServiceKeyId) -> 
     let query = concat!(
         "SELECT *, revoked_at IS NOT NULL OR coalesce(expires_at <= ",
         now!(),
-        ", 0) AS expired
-        FROM service_keys WHERE id = ?"
+        ", 0) AS expired,
+            EXISTS (SELECT 1 FROM accounts a WHERE a.principal_id = k.principal_id AND a.disabled = 1) AS disabled
+        FROM service_keys k WHERE id = ?"
     );
     let row = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await?;
     Ok(row.as_ref().map(policy::service_key).transpose()?)

@@ -3,6 +3,7 @@
 use sqlx::{SqliteConnection, query::Query, sqlite::SqliteArguments};
 
 use super::{
+    account,
     column::{json, number, word},
     enqueue,
     fault::Refused,
@@ -61,6 +62,15 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
             )
             .await
         }
+        Write::Account(new) => account::insert(db, now, new).await,
+        Write::AccountCode(principal, code) => account::code(db, now, principal, code).await,
+        Write::AccountPassword(principal, hash) => account::password(db, principal, hash).await,
+        Write::AccountDisabled(principal, disabled) => account::disabled(db, principal, *disabled).await,
+        Write::Session(new) => account::begin(db, now, new).await,
+        Write::TouchSession(id) => account::touch(db, now, *id).await,
+        Write::EndSession(id) => account::end(db, *id).await,
+        Write::EndSessions(principal) => account::end_all(db, principal).await,
+        Write::AgentTokenKey(new) => account::keep_token_key(db, now, new).await,
         Write::Namespace(namespace) => self::namespace(db, namespace).await,
         Write::NamespaceStatus {
             id,

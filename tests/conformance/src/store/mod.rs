@@ -14,6 +14,7 @@
 //!
 //! Where a case waits, it polls for a condition within a generous bound.
 
+mod accounts;
 mod claims;
 mod commits;
 mod deployments;
@@ -118,6 +119,13 @@ where
             policy_of_a_removed_resource_goes_with_it,
             a_service_key_ends_by_the_databases_clock,
             a_role_in_use_is_not_deleted;
+        accounts:
+            an_account_is_one_of_a_person,
+            an_accounts_changes_are_counted_and_fenced,
+            a_session_ends_by_the_databases_clock,
+            sessions_end_with_what_they_rest_on,
+            the_keys_of_a_disabled_account_say_so,
+            what_verifies_tokens_of_agents_ends_by_the_databases_clock;
         versions:
             versions_are_numbered_without_gaps,
             a_versions_bytes_read_back_with_their_digest,

@@ -6,14 +6,17 @@ use occ_core::{
     audit::{AuditEvent, chain::Seal},
     driver::{Identity, StateEntry},
     iam::{AccessBinding, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, PrincipalId, Secret, WorkspaceSetup},
-    store::{AgentRow, ConfigurationRow, FirstAnswer, NamespaceRow, NewServiceKey, OwnedRow, RevisionRow},
+    store::{
+        AgentRow, ConfigurationRow, FirstAnswer, NamespaceRow, NewAgentTokenKey, NewServiceKey, OwnedRow, RevisionRow,
+    },
     time::Timestamp,
     trace::TraceContext,
     work::{Claim, ClaimToken, LastAttempt, Target, Warning},
 };
 
+use super::account::{Account, Session};
 use occ_core::{
     reason::{Failure, Success},
     work::FailureData,
@@ -160,6 +163,10 @@ pub struct Data {
     pub roles: Table<String, Role>,
     pub bindings: Table<String, AccessBinding>,
     pub keys: Table<ServiceKeyId, Key>,
+    pub names: Table<PrincipalId, String>,
+    pub accounts: Table<PrincipalId, Account>,
+    pub sessions: Table<SessionId, Session>,
+    pub token_keys: Table<AgentTokenKeyId, (NewAgentTokenKey, Timestamp)>,
     pub records: Table<(String, String), StateEntry>,
     pub owned: Table<String, OwnedRow>,
     pub answers: Table<(PrincipalId, String), (FirstAnswer, Timestamp)>,

@@ -35,6 +35,7 @@ impl Data {
             Expect::NoInstallation => self.installation.is_none(),
             Expect::Role(id) => self.roles.contains_key(id),
             Expect::RoleUnreferenced(id) => self.bindings.values().all(|binding| binding.role_id != *id),
+            Expect::Account(id, version) => self.accounts.get(id).is_some_and(|row| row.version == *version),
             Expect::WorkFailed(key) => self
                 .work
                 .get(key)

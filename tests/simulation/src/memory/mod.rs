@@ -3,6 +3,7 @@
 //! Its clock is the runtime's, from a fixed first moment: under a paused clock the whole of it is virtual. [`MemoryStore::skip`]
 //! lets the store's clock run away from the workers'.
 
+mod account;
 mod data;
 mod expect;
 mod queue;
@@ -20,11 +21,12 @@ use occ_core::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::{EffectResult, Identity, StateEntry, StateReader},
     iam::{AccessBinding, Grants, PolicyReader, Role},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId},
+    id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AgentRow, Change, CommitError, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer,
-        NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, ServiceKeyRow, Store, StoreResult, WorkState, Write,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
+        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
+        ServiceKeyRow, SessionRow, Store, StoreResult, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -270,8 +272,33 @@ impl Store for MemoryStore {
             data.keys.get(&id).map(|stored| ServiceKeyRow {
                 key: stored.key.clone(),
                 expired: stored.revoked || stored.key.expires_at.is_some_and(|end| end <= now),
+                disabled: data
+                    .accounts
+                    .get(&stored.key.principal)
+                    .is_some_and(|account| account.disabled),
             })
         }))
+    }
+
+    async fn account(&self, name: AccountName<'_>) -> StoreResult<Option<AccountRow>> {
+        Ok(self.look(|data, now| data.account(now, name)))
+    }
+
+    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
+        let rows = self.look(|data, now| {
+            let principals = data.accounts.values().map(|account| &account.new.principal);
+            let rows = principals.filter_map(|id| data.account(now, AccountName::Principal(id)));
+            rows.collect::<Vec<_>>()
+        });
+        Ok(by_creation(rows, |row| (row.created_at, row.principal.clone())))
+    }
+
+    async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
+        Ok(self.look(|data, now| data.session(now, id)))
+    }
+
+    async fn agent_token_key(&self, id: AgentTokenKeyId) -> StoreResult<Option<AgentTokenKeyRow>> {
+        Ok(self.look(|data, now| data.token_key(now, id)))
     }
 
     async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {

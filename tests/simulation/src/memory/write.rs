@@ -79,12 +79,24 @@ impl Data {
                 self.installation = Some(installation.clone());
                 Ok(())
             }
-            Write::Principal(id, _) => self.principal(Identity {
-                id: id.clone(),
-                kind: IdentityKind::Human,
-                namespace_id: None,
-                agent_id: None,
-            }),
+            Write::Principal(id, name) => {
+                self.names.write().insert(id.clone(), name.clone());
+                self.principal(Identity {
+                    id: id.clone(),
+                    kind: IdentityKind::Human,
+                    namespace_id: None,
+                    agent_id: None,
+                })
+            }
+            Write::Account(_)
+            | Write::AccountCode(..)
+            | Write::AccountPassword(..)
+            | Write::AccountDisabled(..)
+            | Write::Session(_)
+            | Write::TouchSession(_)
+            | Write::EndSession(_)
+            | Write::EndSessions(_)
+            | Write::AgentTokenKey(_) => self.of_account(now, write),
             Write::Role(role) => {
                 hold(!self.roles.contains_key(&role.id))?;
                 self.roles.write().insert(role.id.clone(), role.clone());

@@ -1,0 +1,8 @@
+//! People who sign in: their sessions, and the accounts that administrators keep.
+
+mod accounts;
+mod browser;
+mod leaks;
+mod proxies;
+mod sessions;
+mod sign_in;
