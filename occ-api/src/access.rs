@@ -5,13 +5,25 @@ use std::{net::IpAddr, str::FromStr};
 use ipnet::IpNet;
 use url::Url;
 
-/// What an installation says about the network around its API. Nothing of it is trusted unless it is named.
-#[derive(Debug, Clone, Default)]
+/// What an installation says about those around its API. Nobody is trusted unless named.
+#[derive(Debug, Clone)]
 pub struct Access {
     /// Proxies whose `Forwarded` or `X-Forwarded-*` headers are believed. From anybody else such a header is refused.
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Origins whose pages may act for a signed-in person; the API's own, as the browser calls it, when none is named.
     pub origins: Vec<TrustedOrigin>,
+    /// How many callers may wait for news of deployments at once.
+    pub listeners: usize,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            trusted_proxies: Vec::new(),
+            origins: Vec::new(),
+            listeners: 256,
+        }
+    }
 }
 
 /// An address, or a network in CIDR notation.

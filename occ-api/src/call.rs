@@ -21,6 +21,7 @@ use crate::{
     client::Client,
     credential::{self, Recognised},
     headers,
+    listeners::Listeners,
     operation::Operation,
     reject::Rejected,
     server::Stopping,
@@ -47,6 +48,7 @@ pub(crate) struct Call {
     pub client: Client,
     /// Resolves when the server stops; long answers end then.
     pub stopping: Stopping,
+    pub listeners: Listeners,
     path: Vec<(String, String)>,
     query: Option<String>,
     body: Bytes,
@@ -112,6 +114,7 @@ impl FromRequest<Api> for Call {
             session,
             client,
             stopping,
+            listeners: api.listeners.clone(),
             path,
             query,
             body,

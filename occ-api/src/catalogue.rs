@@ -35,7 +35,7 @@ const LIMIT: Parameter = Parameter {
 const CURSOR: Parameter = Parameter {
     name: "cursor",
     about: "Where the page begins: `meta.nextCursor` of the page before.",
-    pattern: Some(r"^-?[0-9]{1,19}\.[A-Za-z0-9_-]{1,64}$"),
+    pattern: Some(r"^-?[0-9]{1,19}\.([A-Za-z0-9_-]|~[0-9a-f]{2}){1,800}$"),
 };
 const PAGED: &[Parameter] = &[LIMIT, CURSOR];
 const WAIT: &[Parameter] = &[Parameter {
@@ -103,7 +103,7 @@ macro_rules! agent {
     };
 }
 
-use crate::operation::Gives::{Document, Events, List, Nothing, One, Page};
+use crate::operation::Gives::{Document, Events, Html, List, Nothing, One, Page};
 
 /// Every operation (spec/engine 2.1). Bodies without a limit of their own take 64 KiB.
 pub(crate) static OPERATIONS: &[Operation] = &[
@@ -124,6 +124,7 @@ pub(crate) static OPERATIONS: &[Operation] = &[
     )
     .open(),
     op("getOpenApi", "GET", "/openapi.json", Document, "This document.").open(),
+    op("getDocs", "GET", "/docs", Html, "This document as a page.").open(),
     op(
         "getInstallation",
         "GET",
@@ -224,7 +225,7 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "listAccounts",
         "GET",
         "/accounts",
-        List(of::<PersonView>),
+        Page(of::<PersonView>),
         "The accounts of people.",
     ),
     op(

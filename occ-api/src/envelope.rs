@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 
-use crate::{operations, reject::status, span};
+use crate::{docs, operations, reject::status, span};
 
 /// How long a request may take as a whole.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
@@ -40,6 +40,8 @@ pub(crate) enum Reply {
     },
     /// The OpenAPI document, outside the envelope.
     Document(String),
+    /// The page that shows it.
+    Docs,
     /// Server-sent events, which the response's own body carries.
     Events,
     /// 204.
@@ -177,6 +179,7 @@ fn write(response: Response, id: RequestId) -> Response {
     let mut etag = None;
     let mut wait = None;
     let mut kind = "application/json; charset=utf-8";
+    let mut policy = None;
     let (status, body) = match reply {
         Reply::Data {
             status,
@@ -194,6 +197,11 @@ fn write(response: Response, id: RequestId) -> Response {
             )
         }
         Reply::Document(text) => (StatusCode::OK, Some(Body::from(text))),
+        Reply::Docs => {
+            kind = "text/html; charset=utf-8";
+            policy = Some(docs::policy());
+            (StatusCode::OK, Some(Body::from(docs::html())))
+        }
         Reply::Events => {
             kind = "text/event-stream";
             (StatusCode::OK, Some(carried))
@@ -226,6 +234,10 @@ fn write(response: Response, id: RequestId) -> Response {
     }
     if let Some(value) = etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
         headers.insert(header::ETAG, value);
+    }
+    if let Some(policy) = policy.and_then(|policy| HeaderValue::from_str(policy).ok()) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     }
     if with_body {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

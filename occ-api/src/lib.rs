@@ -9,8 +9,10 @@ mod call;
 mod catalogue;
 mod client;
 mod credential;
+mod docs;
 mod envelope;
 mod headers;
+mod listeners;
 mod openapi;
 mod operation;
 mod operations;
@@ -30,6 +32,8 @@ use std::sync::Arc;
 use axum::Router;
 use occ_core::control::ControlPlane;
 
+use listeners::Listeners;
+
 /// The API over a control plane. Nothing around it is trusted: no proxy, and no web page but its own.
 pub fn router(plane: ControlPlane) -> Router {
     router_with(plane, Access::default())
@@ -39,8 +43,13 @@ pub fn router(plane: ControlPlane) -> Router {
 ///
 /// The client's address is that of the connection, which [`serve`] and axum's `into_make_service_with_connect_info` say.
 pub fn router_with(plane: ControlPlane, access: Access) -> Router {
+    let listeners = Listeners::new(access.listeners);
     let access = Arc::new(access);
-    envelope::wrap(routes::all().with_state(Api { plane, access }))
+    envelope::wrap(routes::all().with_state(Api {
+        plane,
+        access,
+        listeners,
+    }))
 }
 
 /// What every handler shares.
@@ -48,4 +57,5 @@ pub fn router_with(plane: ControlPlane, access: Access) -> Router {
 pub(crate) struct Api {
     pub plane: ControlPlane,
     pub access: Arc<Access>,
+    pub listeners: Listeners,
 }

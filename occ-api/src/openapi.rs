@@ -197,6 +197,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
             } }))
         }
         Gives::Document => Some(json(json!({ "type": "object" }))),
+        Gives::Html => Some(json!({ "text/html": { "schema": { "type": "string" } } })),
         Gives::Nothing => None,
     };
     let mut done = json!({ "description": "Done." });

@@ -28,6 +28,8 @@ pub(crate) enum Gives {
     Events(Make),
     /// The OpenAPI document.
     Document,
+    /// The page that shows it.
+    Html,
 }
 
 /// A parameter of a query.

@@ -67,6 +67,7 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     let access = Access {
         trusted_proxies: args.trusted_proxy,
         origins: args.origin,
+        ..Access::default()
     };
     let policy = policy::from_environment()?;
     let database = args.database.choose()?;

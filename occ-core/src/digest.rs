@@ -13,6 +13,11 @@ pub fn hex(bytes: &[u8]) -> String {
         })
 }
 
+/// SHA-256 itself.
+pub fn bytes(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 /// First twelve digits of [`hex`].
 pub fn short(bytes: &[u8]) -> String {
     let mut text = hex(bytes);

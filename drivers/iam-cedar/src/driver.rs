@@ -8,7 +8,9 @@ use std::{
 
 use async_trait::async_trait;
 use occ_core::{
-    driver::{AccessRequest, Decision, DriverIdentity, EffectResult, IamDriver, Identity, OperationContext},
+    driver::{
+        AccessRequest, Decision, DriverIdentity, EffectResult, Fault, FaultKind, IamDriver, Identity, OperationContext,
+    },
     iam::PolicyReader,
     registry::{BuildError, DriverFactory, HostServices},
     resource::PrincipalId,
@@ -20,7 +22,7 @@ use crate::{InvalidPolicies, Settings, files::Files, policies::Policies};
 pub struct CedarIam {
     identity: DriverIdentity,
     people: Arc<dyn PolicyReader>,
-    files: Files,
+    files: Arc<Files>,
 }
 
 impl fmt::Debug for CedarIam {
@@ -47,15 +49,26 @@ impl DriverFactory for CedarIam {
         Ok(Self {
             identity,
             people: host.policy.clone(),
-            files,
+            files: Arc::new(files),
         })
     }
 }
 
 impl CedarIam {
-    async fn who(&self, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
-        let identity = self.people.grants(principal).await?.identity;
+    async fn who(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
+        let identity = match cx.known_grants(principal) {
+            Some(known) => known.identity.clone(),
+            None => self.people.grants(principal).await?.identity,
+        };
         Ok(identity.filter(|found| found.id == *principal))
+    }
+
+    /// The policies of now. The disk may be slow, and is waited for elsewhere.
+    async fn policies(&self) -> EffectResult<Arc<Policies>> {
+        let files = Arc::clone(&self.files);
+        tokio::task::spawn_blocking(move || files.current())
+            .await
+            .map_err(|_| Fault::new("read the policies", FaultKind::Unavailable).into())
     }
 
     fn decide(&self, policies: &Policies, identity: Option<&Identity>, request: &AccessRequest) -> Decision {
@@ -74,24 +87,29 @@ impl IamDriver for CedarIam {
         &self.identity
     }
 
-    async fn lookup(&self, _: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
-        self.who(principal).await
+    /// Only who there is.
+    fn decides_by_stored_policy(&self) -> bool {
+        true
     }
 
-    async fn authorize(&self, _: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
-        let identity = self.who(&request.principal).await?;
-        Ok(self.decide(&self.files.current(), identity.as_ref(), request))
+    async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
+        self.who(cx, principal).await
+    }
+
+    async fn authorize(&self, cx: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
+        let identity = self.who(cx, &request.principal).await?;
+        Ok(self.decide(&*self.policies().await?, identity.as_ref(), request))
     }
 
     /// Reads the files once, and each principal once, so that all answers rest on the same state.
-    async fn authorize_all(&self, _: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
-        let policies = self.files.current();
+    async fn authorize_all(&self, cx: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
+        let policies = self.policies().await?;
         let mut read: HashMap<&PrincipalId, Option<Identity>> = HashMap::new();
         let mut decisions = Vec::with_capacity(requests.len());
         for request in requests {
             let identity = match read.entry(&request.principal) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.who(&request.principal).await?),
+                Entry::Vacant(new) => new.insert(self.who(cx, &request.principal).await?),
             };
             decisions.push(self.decide(&policies, identity.as_ref(), request));
         }

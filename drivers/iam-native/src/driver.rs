@@ -1,6 +1,7 @@
 //! The contract over the Installation's own policy.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, hash_map::Entry},
     fmt,
     sync::Arc,
@@ -16,7 +17,7 @@ use occ_core::{
 
 use crate::{Settings, evaluate};
 
-/// Decides by the Roles, bindings and Restrictions in the Installation's store, read anew for each call.
+/// Decides by the Roles, bindings and Restrictions in the Installation's store, read anew for each operation.
 pub struct NativeIam {
     identity: DriverIdentity,
     policy: Arc<dyn PolicyReader>,
@@ -43,30 +44,44 @@ impl DriverFactory for NativeIam {
     }
 }
 
+impl NativeIam {
+    /// What bears on a principal: as the operation has read it, or read now.
+    async fn grants<'a>(&self, cx: &'a OperationContext, principal: &PrincipalId) -> EffectResult<Cow<'a, Grants>> {
+        match cx.known_grants(principal) {
+            Some(known) => Ok(Cow::Borrowed(known)),
+            None => self.policy.grants(principal).await.map(Cow::Owned),
+        }
+    }
+}
+
 #[async_trait]
 impl IamDriver for NativeIam {
     fn identity(&self) -> &DriverIdentity {
         &self.identity
     }
 
-    async fn lookup(&self, _: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
-        let identity = self.policy.grants(principal).await?.identity;
+    fn decides_by_stored_policy(&self) -> bool {
+        true
+    }
+
+    async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
+        let identity = self.grants(cx, principal).await?.into_owned().identity;
         Ok(identity.filter(|found| found.id == *principal))
     }
 
-    async fn authorize(&self, _: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
-        let grants = self.policy.grants(&request.principal).await?;
+    async fn authorize(&self, cx: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
+        let grants = self.grants(cx, &request.principal).await?;
         Ok(evaluate(&self.identity.id, &grants, request))
     }
 
     /// Reads the policy once for each principal, so that all answers rest on the same state of it.
-    async fn authorize_all(&self, _: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
-        let mut read: HashMap<&PrincipalId, Grants> = HashMap::new();
+    async fn authorize_all(&self, cx: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
+        let mut read: HashMap<&PrincipalId, Cow<'_, Grants>> = HashMap::new();
         let mut decisions = Vec::with_capacity(requests.len());
         for request in requests {
             let grants = match read.entry(&request.principal) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.policy.grants(&request.principal).await?),
+                Entry::Vacant(new) => new.insert(self.grants(cx, &request.principal).await?),
             };
             decisions.push(evaluate(&self.identity.id, grants, request));
         }

@@ -13,11 +13,17 @@ pub(super) fn routes() -> Router<Api> {
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
         .route("/openapi.json", get(openapi))
+        .route("/docs", get(docs))
 }
 
 /// The document that describes this API.
 async fn openapi() -> Handled {
     Ok(Reply::Document(crate::openapi().to_string()))
+}
+
+/// The page that shows it.
+async fn docs() -> Handled {
+    Ok(Reply::Docs)
 }
 
 /// Liveness.

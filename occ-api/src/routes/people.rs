@@ -86,8 +86,8 @@ fn person(call: &Call) -> Result<PrincipalId, Refusal> {
 }
 
 async fn list(call: Call) -> Handled {
-    call.no_query()?;
-    Ok(Reply::ok(call.plane.accounts_of_people(&call.caller).await?)?)
+    let page = call.page()?;
+    Ok(Reply::page(call.plane.accounts_of_people(&call.caller, &page).await?)?)
 }
 
 async fn create(call: Call) -> Handled {

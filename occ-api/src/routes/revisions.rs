@@ -91,9 +91,14 @@ async fn deployment(call: Call) -> Handled {
         None => Duration::ZERO,
     };
     let now = || call.plane.deployment(&call.caller, namespace, agent, revision);
-    let deployment = tokio::select! {
-        awaited = call.plane.awaited_deployment(&call.caller, namespace, agent, revision, wait) => awaited?,
-        () = call.stopping.cancelled() => now().await?,
+    // While too many wait, the others are told at once how far it is.
+    let place = if wait.is_zero() { None } else { call.listeners.place() };
+    let deployment = match place {
+        None => now().await?,
+        Some(_place) => tokio::select! {
+            awaited = call.plane.awaited_deployment(&call.caller, namespace, agent, revision, wait) => awaited?,
+            () = call.stopping.cancelled() => now().await?,
+        },
     };
     Ok(Reply::ok(deployment)?)
 }

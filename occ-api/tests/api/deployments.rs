@@ -114,6 +114,39 @@ async fn a_watcher_sees_each_change_and_then_the_end() {
 }
 
 #[tokio::test]
+async fn there_are_so_many_places_for_readers_that_wait_and_one_that_is_left_is_free() {
+    let served = Served::with(occ_api::Access {
+        listeners: 1,
+        ..occ_api::Access::default()
+    })
+    .await;
+    let (_, deployment) = deployed(&served).await;
+    let events = format!("{deployment}/events");
+    let watch = || served.request(Method::GET, &events).send();
+    let mut first = watch().await.expect("an answer");
+    assert_eq!(first.status().as_u16(), 200);
+    assert!(first.chunk().await.expect("it goes on").is_some());
+    let refused = served.send(Method::GET, &events).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.code()),
+        (503, "DEPENDENCY_UNAVAILABLE")
+    );
+    assert!(
+        refused.message().starts_with("Too many readers wait"),
+        "{}",
+        refused.body
+    );
+    let asked = std::time::Instant::now();
+    let at_once = served.send(Method::GET, &format!("{deployment}?wait=60s")).await;
+    assert_eq!(at_once.data()["status"], "queued", "told how far it is");
+    assert!(asked.elapsed() < Duration::from_secs(50), "it did not wait");
+    drop(first);
+    while watch().await.expect("an answer").status().as_u16() != 200 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
 async fn an_earlier_version_is_repeated_as_a_new_one() {
     let served = Served::new().await;
     let (agent, _) = deployed(&served).await;

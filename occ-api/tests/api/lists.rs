@@ -1,12 +1,15 @@
 //! Lists in pages, and what cannot be read.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use occ_core::{
-    driver::{Action, ResourceRef},
+    driver::{Action, ResourceKind, ResourceRef},
     store::sqlite::SqliteStore,
 };
-use occ_test_support::drivers::World;
+use occ_test_support::drivers::{Watch, World};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -64,6 +67,56 @@ async fn pages_follow_each_other_without_what_may_not_be_read() {
             "{query}"
         );
     }
+}
+
+/// Reads of lists of Secrets.
+#[derive(Default)]
+struct Reads(AtomicUsize);
+
+impl Watch for Reads {
+    fn called(&self, method: &'static str) {
+        if method == "secrets" {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_read_in_parts_and_does_not_tell_what_was_left_out_of_it() {
+    let served = Served::new().await;
+    let world = &served.world;
+    let mut secrets = Vec::new();
+    for number in 0..120 {
+        secrets.push(world.secret(&format!("s{number}"), "sk-test-0123456789").await);
+    }
+    let reads = Arc::new(Reads::default());
+    world.store.watch(Arc::clone(&reads) as _);
+    let path = served.path("/secrets?limit=1");
+    let first = served.send(Method::GET, &path).await;
+    assert_eq!(names(first.data()), ["s0"]);
+    assert_eq!(reads.0.swap(0, Ordering::Relaxed), 1, "and no more of the list");
+
+    // All but the first and the last are hidden: the page is as it is without them.
+    let (last, hidden) = secrets.split_last().expect("Secrets");
+    for hidden in &hidden[1..] {
+        let resource = ResourceRef::secret(world.namespace, *hidden);
+        world.iam.deny_exactly(&world.admin.principal, Action::Read, resource);
+    }
+    let few = served.send(Method::GET, &path).await;
+    assert_eq!(
+        (names(few.data()), &few.body["meta"]["nextCursor"]),
+        (vec!["s0".to_owned()], &first.body["meta"]["nextCursor"],)
+    );
+    assert_eq!(reads.0.swap(0, Ordering::Relaxed), 3, "120 in parts of 50");
+    let resource = ResourceRef::secret(world.namespace, *last);
+    world.iam.deny_exactly(&world.admin.principal, Action::Read, resource);
+    let one = served.send(Method::GET, &path).await;
+    assert_eq!(names(one.data()), ["s0"]);
+    assert_eq!(
+        one.body["meta"].get("nextCursor"),
+        None,
+        "nothing follows that may be read"
+    );
 }
 
 #[tokio::test]
@@ -187,6 +240,15 @@ async fn a_saved_setting_that_cannot_be_read_is_left_out_and_named() {
     // What changes something decodes strictly.
     let seen = served.send(Method::POST, &format!("{path}/deploy")).await;
     assert_eq!((seen.status.as_u16(), seen.code()), (500, "INTERNAL_ERROR"));
+    let iam = &served.world.iam;
+    iam.deny(&served.world.admin.principal, Action::Deploy, ResourceKind::Agent);
+    let denied = served.send(Method::POST, &format!("{path}/deploy")).await;
+    assert_eq!(
+        (denied.status.as_u16(), denied.code()),
+        (403, "FORBIDDEN"),
+        "not even that it cannot be read"
+    );
+    iam.relent();
     assert_eq!(
         served
             .send(Method::POST, &format!("{agents}/{}/deploy", sound.id))

@@ -14,4 +14,5 @@ mod races;
 mod refusals;
 mod resources;
 mod served;
+mod waiting;
 mod workspace;

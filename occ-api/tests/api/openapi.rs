@@ -118,3 +118,53 @@ async fn the_document_names_the_routes_that_there_are() {
         "NOT_FOUND"
     );
 }
+
+#[tokio::test]
+async fn the_page_shows_every_operation_and_schema_and_loads_and_runs_nothing() {
+    let served = Served::new().await;
+    let page = served
+        .http
+        .get(format!("http://{}/docs", served.address))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(page.status(), StatusCode::OK);
+    let header = |name: &str| page.headers()[name].to_str().expect("text").to_owned();
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    let policy = header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(
+        !policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
+    let html = page.text().await.expect("text");
+
+    let document = occ_api::openapi();
+    let mut anchors = Vec::new();
+    for methods in document["paths"].as_object().expect("paths").values() {
+        for operation in methods.as_object().expect("methods").values() {
+            anchors.push(operation["operationId"].as_str().expect("a name").to_owned());
+        }
+    }
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    anchors.extend(schemas.keys().map(|name| format!("schema-{name}")));
+    for anchor in &anchors {
+        assert_eq!(html.matches(&format!("id=\"{anchor}\"")).count(), 1, "{anchor}");
+    }
+    for link in html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        let known = link == "openapi.json" || link.strip_prefix('#').is_some_and(|to| anchors.iter().any(|a| a == to));
+        assert!(known, "{link} leads elsewhere");
+    }
+    for active in [
+        "<script",
+        "src=",
+        "url(",
+        "@import",
+        "style=\"",
+        "http-equiv",
+        "javascript:",
+    ] {
+        assert!(!html.contains(active), "{active}");
+    }
+}

@@ -2,6 +2,7 @@
 
 #[path = "../api/admission/mod.rs"]
 mod admission;
+mod lost;
 #[path = "../api/races.rs"]
 mod races;
 #[allow(dead_code, reason = "the embedded database's tests use more of it")]
@@ -35,6 +36,14 @@ fn main() -> ExitCode {
         Case::new("many_callers_at_one_agent_leave_nothing_unfinished", || {
             on_a_server(races::all_at_once)
         }),
+        Case::new(
+            "a_deployment_whose_commit_is_not_answered_is_done_once_and_its_key_says_so",
+            lost::a_deployment_whose_commit_is_not_answered_is_done_once_and_its_key_says_so,
+        ),
+        Case::new(
+            "a_deployment_whose_commit_never_arrives_is_not_done_and_its_key_does_it",
+            lost::a_deployment_whose_commit_never_arrives_is_not_done_and_its_key_does_it,
+        ),
     ];
     match absent() {
         None => run(cases),

@@ -15,7 +15,7 @@ use crate::{
     id::{NamespaceId, ServiceAccountId},
     reason::ApiCode,
     resource::{AccountCredential, AccountCredentialKind, OwnedKind, Secret, ServiceAccount},
-    store::{Change, Expect, OwnedRow, Write},
+    store::{Change, Expect, OwnedRow, Slice, Write},
 };
 
 const KIND: OwnedKind = OwnedKind::ServiceAccount;
@@ -94,21 +94,12 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let rows = self.store.all_owned(namespace, KIND).await?;
-            let accounts = rows
-                .into_iter()
-                .map(ServiceAccount::try_from)
-                .collect::<Result<_, _>>()?;
-            let place = |account: &ServiceAccount| Cursor {
-                order: account.created_at.as_millis(),
-                id: account.id.to_string(),
-            };
-            let page = op
-                .page(accounts, query, place, |account| {
-                    ResourceRef::service_account(namespace, account.id)
-                })
-                .await?;
-            Ok(page.map(|account| (&account).into()))
+            let read = async |slice: Slice| self.store.all_owned(namespace, KIND, &slice).await;
+            let page = op.page(query, read, Cursor::of, |row| {
+                row.resource(ResourceKind::ServiceAccount)
+            });
+            let accounts = page.await?.decoded(ServiceAccount::try_from)?;
+            Ok(accounts.map(|account| (&account).into()))
         })
         .await
     }

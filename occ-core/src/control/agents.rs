@@ -22,7 +22,7 @@ use crate::{
         Agent, AgentStatus, Approver, BackendId, DesiredRuntimeState, HarnessAuth, InvalidWorkspaceFile, OwnedKind,
         Plugins, Secret, ServiceAccount, WorkspaceFiles, WorkspaceSetup,
     },
-    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Write},
+    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Slice, Write},
 };
 
 /// Most credential sources of one Agent.
@@ -122,7 +122,7 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.agents.read", Scope::Namespace(namespace));
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent(namespace, id)).await?;
-            let saved = self.store.saved_agents(namespace, Some(id)).await?.into_iter().next();
+            let saved = self.store.saved_agent(namespace, id).await?;
             let saved = saved.ok_or_else(Refusal::not_found)?;
             let tag = Tag::of_draft(&saved.row.agent);
             Ok((saved.into(), tag))
@@ -141,13 +141,13 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let saved = self.store.saved_agents(namespace, None).await?;
+            let read = async |slice: Slice| self.store.saved_agents(namespace, &slice).await;
             let place = |saved: &SavedAgent| Cursor {
                 order: saved.row.agent.created_at.as_millis(),
                 id: saved.row.agent.id.to_string(),
             };
             let page = op
-                .page(saved, query, place, |saved| {
+                .page(query, read, place, |saved| {
                     ResourceRef::agent(namespace, saved.row.agent.id)
                 })
                 .await?;

@@ -15,7 +15,7 @@ use crate::{
     id::{ConfigurationId, NamespaceId},
     reason::ApiCode,
     resource::{Configuration, Document, NamespaceStatus, Secret, SecretBindings},
-    store::{Change, ConfigurationRow, Expect, Write},
+    store::{Change, ConfigurationRow, Expect, Slice, Write},
 };
 
 impl ControlPlane {
@@ -146,13 +146,13 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let rows = self.store.configurations(namespace).await?;
+            let read = async |slice: Slice| self.store.configurations(namespace, &slice).await;
             let place = |row: &ConfigurationRow| Cursor {
                 order: row.created_at.as_millis(),
                 id: row.id.to_string(),
             };
             let page = op
-                .page(rows, query, place, |row| ResourceRef::configuration(namespace, row.id))
+                .page(query, read, place, |row| ResourceRef::configuration(namespace, row.id))
                 .await?;
             Ok(page.map(Into::into))
         })

@@ -23,11 +23,11 @@ use crate::{
     driver::{Action, DriverKind, OperationContext, ResourceRef},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{
-        Agent, AgentRevision, BackendRef, DesiredRuntimeState, Document, NamespaceStatus, OwnedKind, SecretBinding,
-        SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
+        Agent, AgentRevision, BackendRef, DesiredRuntimeState, Document, NamespaceStatus, OwnedKind, PrincipalId,
+        SecretBinding, SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
     },
     revision,
-    store::{AgentRow, Change, ConfigurationRow, DeployRead, Expect, Write},
+    store::{AgentRow, Change, ConfigurationRow, DeployQuery, DeployRead, Expect, Write},
     work::Target,
 };
 
@@ -84,21 +84,29 @@ impl ControlPlane {
         let caller = op.principal();
         let mut first = vec![deploy::permission(caller, namespace, id)];
         first.extend(earlier.map(|earlier| op.ask(Action::Read, ResourceRef::agent_revision(namespace, earlier))));
-        let allowed = op.require_all(first).await?.swap_remove(0);
+        let query = self.deploy_query(caller, namespace, id);
         let mut tries = Tries::new(&*self.store);
         loop {
+            // Rows, policy and records come in one read; nothing of it is told before the caller's grant, not even that it failed.
+            let mut read = match self.store.deploy_read(&query).await {
+                Ok(read) => read,
+                Err(error) => {
+                    op.require_all(first).await?;
+                    return Err(error.into());
+                }
+            };
+            let cx = self.context_knowing(std::mem::take(&mut read.records), std::mem::take(&mut read.policy));
+            let allowed = op.require_all_in(&cx, first.clone()).await?.swap_remove(0);
             if let Some(first) = op.first_answer().await? {
                 return Ok(first);
             }
-            let mut read = self.store.deploy_read(namespace, id).await?;
             let draft = read.agent.clone();
             let pinned = match earlier {
                 Some(earlier) => self.pin(&mut read, namespace, id, earlier).await?,
                 None => None,
             };
             let questions = deploy::required(caller, &read);
-            let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
-            let cx = self.context();
+            let grants = Grants::new(op.decide_in(&cx, questions).await?).and([allowed.clone()]);
             let mut answers = self.ask_drivers(op, &cx, &read, &grants, pinned.is_none()).await;
             if let Some(document) = pinned {
                 let generation = read.configuration.as_ref().map_or(0, |row| row.generation);
@@ -145,6 +153,26 @@ impl ControlPlane {
             if tries.commit(op.answering(change, &view)?).await? {
                 return Ok(view);
             }
+        }
+    }
+
+    /// What the store is asked for: the rows, and what drivers would ask it for themselves.
+    fn deploy_query(&self, caller: &PrincipalId, namespace: NamespaceId, agent: AgentId) -> DeployQuery {
+        let (configuration, secret) = (&self.drivers.configuration, &self.drivers.secret);
+        let kept = [
+            (configuration.keeps_in_store(), configuration.identity()),
+            (secret.keeps_in_store(), secret.identity()),
+        ];
+        let records_of = kept
+            .into_iter()
+            .filter(|(in_store, _)| *in_store)
+            .map(|(_, identity)| format!("{}/{}", identity.kind, identity.id))
+            .collect();
+        DeployQuery {
+            namespace,
+            agent,
+            policy_of: self.drivers.iam.decides_by_stored_policy().then(|| caller.clone()),
+            records_of,
         }
     }
 

@@ -19,6 +19,7 @@ mod installation;
 mod key;
 mod lifecycle;
 mod namespaces;
+mod news;
 mod operation;
 mod page;
 mod people;
@@ -46,6 +47,7 @@ pub use input::{
     UpdateConfiguration, UpdatePreset,
 };
 pub use lifecycle::{StopError, StopRequest, StopView};
+pub use news::News;
 pub use page::{Cursor, InvalidCursor, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery};
 pub use people::{
     AccountCode, CodeAttempt, CreateAccount, CreatedAccount, Origin, PasswordAttempt, PasswordChange, PersonView,

@@ -14,7 +14,7 @@ use crate::{
     id::NamespaceId,
     reason::ApiCode,
     resource::{Namespace, NamespaceStatus},
-    store::{Change, Expect, NamespaceRow, WorkState, Write},
+    store::{Change, Expect, NamespaceRow, Slice, WorkState, Write},
     work::Target,
 };
 
@@ -104,16 +104,21 @@ impl ControlPlane {
     pub async fn namespaces_page(&self, caller: &Caller, query: &PageQuery) -> Answer<Page<Namespace>> {
         let op = self.operation(caller, "openclaw.namespaces.list", Scope::Readable);
         op.answer(async {
-            let rows = self.store.namespaces().await?.into_iter().map(|row| row.namespace);
-            let opened = rows
-                .filter(|namespace| caller.namespace.is_none_or(|opened| opened == namespace.id))
-                .collect();
-            let place = |namespace: &Namespace| Cursor {
-                order: namespace.created_at.as_millis(),
-                id: namespace.id.to_string(),
+            let place = |row: &NamespaceRow| Cursor {
+                order: row.namespace.created_at.as_millis(),
+                id: row.namespace.id.to_string(),
             };
-            op.page(opened, query, place, |namespace| ResourceRef::namespace(namespace.id))
-                .await
+            let read = async |slice: Slice| match caller.namespace {
+                None => self.store.namespaces(&slice).await,
+                Some(opened) => {
+                    let rows = self.store.namespace(opened).await?.into_iter().collect();
+                    let place =
+                        |row: &NamespaceRow| (row.namespace.created_at.as_millis(), row.namespace.id.to_string());
+                    Ok(slice.of(rows, place))
+                }
+            };
+            let page = op.page(query, read, place, |row| ResourceRef::namespace(row.namespace.id));
+            Ok(page.await?.map(|row| row.namespace))
         })
         .await
     }

@@ -10,8 +10,9 @@ use crate::{
     audit::{AuditEvent, Authorization},
     driver::{
         AccessRequest, Action, DriverKind, DriverState, EffectError, EffectResult, Fault, FaultKind, OperationContext,
-        ResourceRef, StateReader,
+        ResourceRef, StateReader, StoredRecord,
     },
+    iam::Grants,
     id::NamespaceId,
     reason::ApiCode,
     resource::PrincipalId,
@@ -55,10 +56,21 @@ impl ControlPlane {
 
     /// What a driver is given for one attempt: its own records with nothing staged, and a deadline.
     pub(super) fn context(&self) -> OperationContext {
+        self.context_knowing(Vec::new(), Vec::new())
+    }
+
+    /// The same with what was read already of drivers' records and of the policy.
+    pub(super) fn context_knowing(
+        &self,
+        records: Vec<StoredRecord>,
+        policy: Vec<(PrincipalId, Grants)>,
+    ) -> OperationContext {
         let reader: Arc<dyn StateReader> = Arc::clone(&self.store) as _;
         let clock = Arc::new(SystemClock);
         let deadline = clock.now().plus(DRIVER_TIMEOUT);
-        OperationContext::new(clock, DriverState::new(reader)).with_deadline(deadline)
+        OperationContext::new(clock, DriverState::new(reader).knowing(records))
+            .with_deadline(deadline)
+            .with_grants(policy)
     }
 }
 
@@ -108,12 +120,20 @@ impl Operation<'_> {
 
     /// Asks several questions about one state of the policy. An answer of another driver than the selected one is none.
     pub(super) async fn decide(&self, requests: Vec<AccessRequest>) -> Answer<Vec<Authorization>> {
+        self.decide_in(&self.plane.context(), requests).await
+    }
+
+    /// The same, of the state of the policy that `cx` knows.
+    pub(super) async fn decide_in(
+        &self,
+        cx: &OperationContext,
+        requests: Vec<AccessRequest>,
+    ) -> Answer<Vec<Authorization>> {
         let iam = &self.plane.drivers.iam;
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let cx = self.plane.context();
-        let decisions = look(iam.authorize_all(&cx, &requests))
+        let decisions = look(iam.authorize_all(cx, &requests))
             .await
             .map_err(|e| Refusal::driver(DriverKind::Iam, &e))?;
         let selected = &iam.identity().id;
@@ -158,7 +178,16 @@ impl Operation<'_> {
 
     /// The caller's grants, all of them; 403 for the first that is denied.
     pub(super) async fn require_all(&self, requests: Vec<AccessRequest>) -> Answer<Vec<Authorization>> {
-        let answers = self.decide(requests).await?;
+        self.require_all_in(&self.plane.context(), requests).await
+    }
+
+    /// The same, of the state of the policy that `cx` knows.
+    pub(super) async fn require_all_in(
+        &self,
+        cx: &OperationContext,
+        requests: Vec<AccessRequest>,
+    ) -> Answer<Vec<Authorization>> {
+        let answers = self.decide_in(cx, requests).await?;
         match answers.iter().find(|answer| !answer.decision.allowed) {
             Some(answer) => Err(denied(answer.clone())),
             None => Ok(answers),

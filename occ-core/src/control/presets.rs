@@ -10,7 +10,7 @@ use crate::{
     iam::ExactResource,
     id::{NamespaceId, PresetId},
     resource::{OwnedKind, Preset},
-    store::{Change, Expect, OwnedRow, Write},
+    store::{Change, Expect, OwnedRow, Slice, Write},
 };
 
 const KIND: OwnedKind = OwnedKind::Preset;
@@ -64,16 +64,9 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let rows = self.store.all_owned(namespace, KIND).await?;
-            let presets = rows.into_iter().map(Preset::try_from).collect::<Result<_, _>>()?;
-            let place = |preset: &Preset| Cursor {
-                order: preset.created_at.as_millis(),
-                id: preset.id.to_string(),
-            };
-            op.page(presets, query, place, |preset| {
-                ResourceRef::preset(namespace, preset.id)
-            })
-            .await
+            let read = async |slice: Slice| self.store.all_owned(namespace, KIND, &slice).await;
+            let page = op.page(query, read, Cursor::of, |row| row.resource(ResourceKind::Preset));
+            Ok(page.await?.decoded(Preset::try_from)?)
         })
         .await
     }

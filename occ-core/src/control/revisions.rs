@@ -11,11 +11,8 @@ use crate::{
     id::{AgentId, NamespaceId, RevisionId},
     resource::AgentRevision,
     status::{self, Deployment},
-    store::SavedRevision,
+    store::{SavedRevision, Slice},
 };
-
-/// How often a waiting reader looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 impl ControlPlane {
     /// The versions of an Agent that the caller may read, in pages, oldest first, as far as their saved settings can be read.
@@ -30,7 +27,7 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent(namespace, agent)).await?;
             self.agent_exists(namespace, agent).await?;
-            let saved = self.store.saved_revisions(namespace, agent, None).await?;
+            let read = async |slice: Slice| self.store.saved_revisions(namespace, agent, &slice).await;
             let place = |saved: &SavedRevision| {
                 let (id, number) = identity(saved);
                 Cursor {
@@ -39,7 +36,7 @@ impl ControlPlane {
                 }
             };
             let page = op
-                .page(saved, query, place, |saved| {
+                .page(query, read, place, |saved| {
                     ResourceRef::agent_revision(namespace, identity(saved).0)
                 })
                 .await?;
@@ -60,8 +57,8 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent_revision(namespace, id))
                 .await?;
-            let saved = self.store.saved_revisions(namespace, agent, Some(id)).await?;
-            Ok(saved.into_iter().next().ok_or_else(Refusal::not_found)?.into())
+            let saved = self.store.saved_revision(namespace, agent, id).await?;
+            Ok(saved.ok_or_else(Refusal::not_found)?.into())
         })
         .await
     }
@@ -76,19 +73,20 @@ impl ControlPlane {
         wait: Duration,
     ) -> Answer<Deployment> {
         let until = tokio::time::Instant::now() + wait;
+        let mut news = self.news();
         loop {
             let deployment = self.deployment(caller, namespace, agent, id).await?;
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             if deployment.status.is_terminal() || left.is_zero() {
                 return Ok(deployment);
             }
-            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+            let _ = tokio::time::timeout(left, news.wait()).await;
         }
     }
 
     async fn agent_exists(&self, namespace: NamespaceId, agent: AgentId) -> Answer<()> {
-        let found = self.store.saved_agents(namespace, Some(agent)).await?;
-        found.first().map(|_| ()).ok_or_else(Refusal::not_found)
+        let found = self.store.saved_agent(namespace, agent).await?;
+        found.map(|_| ()).ok_or_else(Refusal::not_found)
     }
 
     /// The versions of an Agent that the caller may read, oldest first. Needs `read` of the Agent.

@@ -16,7 +16,7 @@ use crate::{
     id::{NamespaceId, SecretId},
     resource::{BackendRef, Name, Secret},
     secret_value::SecretValue,
-    store::{Change, Consumers, Expect, Write},
+    store::{Change, Consumers, Expect, Slice, Write},
 };
 
 /// How many consumers of each kind are shown.
@@ -160,15 +160,13 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let secrets = self.store.secrets(namespace).await?;
+            let read = async |slice: Slice| self.store.secrets(namespace, &slice).await;
             let place = |secret: &Secret| Cursor {
                 order: secret.created_at.as_millis(),
                 id: secret.id.to_string(),
             };
             let page = op
-                .page(secrets, query, place, |secret| {
-                    ResourceRef::secret(namespace, secret.id)
-                })
+                .page(query, read, place, |secret| ResourceRef::secret(namespace, secret.id))
                 .await?;
             Ok(page.map(|secret| (&secret).into()))
         })

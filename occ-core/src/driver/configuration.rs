@@ -47,7 +47,8 @@ pub trait ConfigurationDriver: Send + Sync {
     async fn delete(&self, cx: &OperationContext, namespace: NamespaceId, id: ConfigurationId) -> EffectResult<()>;
 
     /// Whether every effect is a record that it stages in the operation's state, so that it is part of the engine's transaction. The
-    /// deletion of a document that is elsewhere is remembered before it is done.
+    /// deletion of a document that is elsewhere is remembered before it is done. A record that is filed under the Configuration's id
+    /// and the name `configuration/<this instance's id>` is read with the rows of an admission, and not again.
     fn keeps_in_store(&self) -> bool {
         false
     }

@@ -1,12 +1,16 @@
 //! What every effect is given.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{DriverState, EffectError, EffectResult, EmptyState};
-use crate::time::{Clock, SystemClock, Timestamp};
+use crate::{
+    iam::Grants,
+    resource::PrincipalId,
+    time::{Clock, SystemClock, Timestamp},
+};
 
 /// The circumstances of one effect: who calls it a second time, until when it may run, and where it reads the time.
 #[derive(Clone)]
@@ -17,6 +21,7 @@ pub struct OperationContext {
     cancellation: CancellationToken,
     clock: Arc<dyn Clock>,
     state: DriverState,
+    policy: Arc<BTreeMap<PrincipalId, Grants>>,
 }
 
 impl std::fmt::Debug for OperationContext {
@@ -45,6 +50,7 @@ impl OperationContext {
             cancellation: CancellationToken::new(),
             clock,
             state,
+            policy: Arc::default(),
         }
     }
 
@@ -67,6 +73,19 @@ impl OperationContext {
     pub fn with_cancellation(mut self, cancellation: CancellationToken) -> Self {
         self.cancellation = cancellation;
         self
+    }
+
+    /// The same with what was read already of the Installation's policy, for these principals.
+    #[must_use]
+    pub fn with_grants(mut self, grants: impl IntoIterator<Item = (PrincipalId, Grants)>) -> Self {
+        self.policy = Arc::new(grants.into_iter().collect());
+        self
+    }
+
+    /// What bears on a principal in the Installation's policy, if this operation has read it. An IAM Driver that decides by that
+    /// policy need not read it again.
+    pub fn known_grants(&self, principal: &PrincipalId) -> Option<&Grants> {
+        self.policy.get(principal)
     }
 
     /// Identity of this operation; the same for every effect of one pass.

@@ -248,6 +248,12 @@ pub trait IamDriver: Send + Sync {
         Ok(decisions)
     }
 
+    /// Whether it decides by the Installation's own policy. The engine then reads that together with the rows that an admission needs,
+    /// and hands it in: [`OperationContext::known_grants`].
+    fn decides_by_stored_policy(&self) -> bool {
+        false
+    }
+
     /// Hooks that it wants around workloads.
     fn lifecycle_hooks(&self) -> Option<Arc<dyn LifecycleHooks>> {
         None

@@ -31,4 +31,4 @@ pub use iam::*;
 pub use identity::{CONTRACT_VERSION, ContractVersion, DriverIdentity, DriverKind};
 pub use sandbox::*;
 pub use secret::{CompareAndSwap, SecretDriver, SecretIdentity};
-pub use state::{DriverState, EmptyState, MemoryState, StateEntry, StateReader, StateWrite};
+pub use state::{DriverState, EmptyState, MemoryState, StateEntry, StateReader, StateWrite, StoredRecord};

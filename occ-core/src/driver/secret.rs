@@ -64,7 +64,8 @@ pub trait SecretDriver: Send + Sync {
     -> EffectResult<SecretValue>;
 
     /// Whether every effect is a record that it stages in the operation's state, so that it is part of the engine's transaction. The
-    /// deletion of a value that is elsewhere is remembered before it is done.
+    /// deletion of a value that is elsewhere is remembered before it is done. A record that is filed under the Secret's id and the
+    /// name `secret/<this instance's id>` is read with the rows of an admission, and not again.
     fn keeps_in_store(&self) -> bool {
         false
     }

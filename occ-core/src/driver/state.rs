@@ -31,6 +31,17 @@ impl fmt::Debug for StateEntry {
     }
 }
 
+/// A committed record and where it is kept. `Debug` shows no bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// The driver, as for [`StateReader::read`].
+    pub driver: String,
+    /// The key.
+    pub key: String,
+    /// The record.
+    pub entry: StateEntry,
+}
+
 /// Reads committed records.
 #[async_trait]
 pub trait StateReader: Send + Sync {
@@ -133,12 +144,14 @@ impl fmt::Debug for StateWrite {
 }
 
 type Staged = BTreeMap<(String, String), StateWrite>;
+type Known = BTreeMap<(String, String), StateEntry>;
 
 /// A driver's view of its records during one operation: reads see the operation's own staged writes.
 #[derive(Clone)]
 pub struct DriverState {
     reader: Arc<dyn StateReader>,
     staged: Arc<Mutex<Staged>>,
+    known: Arc<Known>,
 }
 
 impl fmt::Debug for DriverState {
@@ -153,7 +166,20 @@ impl DriverState {
         Self {
             reader,
             staged: Arc::default(),
+            known: Arc::default(),
         }
+    }
+
+    /// The same with records that were read already: they are not read again.
+    #[must_use]
+    pub fn knowing(mut self, records: impl IntoIterator<Item = StoredRecord>) -> Self {
+        let known = records.into_iter();
+        self.known = Arc::new(
+            known
+                .map(|record| ((record.driver, record.key), record.entry))
+                .collect(),
+        );
+        self
     }
 
     fn staged(&self) -> MutexGuard<'_, Staged> {
@@ -162,9 +188,13 @@ impl DriverState {
 
     /// The record under `key`, staged or committed.
     pub async fn get(&self, driver: &str, key: &str) -> EffectResult<Option<StateEntry>> {
-        if let Some(write) = self.staged().get(&(driver.to_owned(), key.to_owned())) {
+        let slot = (driver.to_owned(), key.to_owned());
+        if let Some(write) = self.staged().get(&slot) {
             let version = write.expected.map_or(1, |v| v + 1);
             return Ok(write.value.clone().map(|value| StateEntry { value, version }));
+        }
+        if let Some(entry) = self.known.get(&slot) {
+            return Ok(Some(entry.clone()));
         }
         self.reader.read(driver, key).await
     }

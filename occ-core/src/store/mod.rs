@@ -14,6 +14,7 @@ pub mod postgres;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
+mod slice;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -24,14 +25,16 @@ pub use account::{
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use owned::OwnedRow;
 pub use record::{
-    AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
+    AgentRow, ConfigurationRow, Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
     NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion,
     ServiceKeyRow, WorkState,
 };
+pub use slice::Slice;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use crate::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
@@ -75,8 +78,8 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// One Namespace; a tombstone is none.
     async fn namespace(&self, id: NamespaceId) -> StoreResult<Option<NamespaceRow>>;
 
-    /// Every Namespace but the tombstones, by creation.
-    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>>;
+    /// The Namespaces but the tombstones, by creation.
+    async fn namespaces(&self, slice: &Slice) -> StoreResult<Vec<NamespaceRow>>;
 
     /// What a Namespace still owns, as `(kind, id)`, at most `limit`.
     async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>>;
@@ -85,14 +88,14 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn configuration(&self, namespace: NamespaceId, id: ConfigurationId)
     -> StoreResult<Option<ConfigurationRow>>;
 
-    /// Every Configuration of a Namespace, by creation.
-    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>>;
+    /// The Configurations of a Namespace, by creation.
+    async fn configurations(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<ConfigurationRow>>;
 
     /// A Secret's record.
     async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>>;
 
-    /// Every Secret of a Namespace, by creation.
-    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>>;
+    /// The Secrets of a Namespace, by creation.
+    async fn secrets(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<Secret>>;
 
     /// Who refers to a Secret.
     async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers>;
@@ -106,36 +109,52 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// Every Agent of a Namespace, by creation.
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
 
-    /// The Agents of a Namespace, or this one, as far as they can be read, by creation.
-    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
-        let rows = match id {
-            Some(id) => self.agent(namespace, id).await?.into_iter().collect(),
-            None => self.agents(namespace).await?,
-        };
+    /// An Agent as far as it can be read.
+    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
+        let row = self.agent(namespace, id).await?;
+        Ok(row.map(|row| SavedAgent { row, unreadable: None }))
+    }
+
+    /// The Agents of a Namespace as far as they can be read, by creation.
+    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
+        let rows = self.agents(namespace).await?;
+        let rows = slice.of(rows, |row| (row.agent.created_at.as_millis(), row.agent.id.to_string()));
         let whole = |row| SavedAgent { row, unreadable: None };
         Ok(rows.into_iter().map(whole).collect())
     }
 
-    /// The versions of an Agent, or this one, as far as they can be read, oldest first.
+    /// A version as far as it can be read.
+    async fn saved_revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<SavedRevision>> {
+        let row = self.revision(namespace, agent, id).await?;
+        Ok(row.map(|row| SavedRevision::Whole(Box::new(row.revision))))
+    }
+
+    /// The versions of an Agent as far as they can be read, by number: the oldest first.
     async fn saved_revisions(
         &self,
         namespace: NamespaceId,
         agent: AgentId,
-        id: Option<RevisionId>,
+        slice: &Slice,
     ) -> StoreResult<Vec<SavedRevision>> {
-        let rows = match id {
-            Some(id) => self.revision(namespace, agent, id).await?.into_iter().collect(),
-            None => self.revisions(namespace, agent).await?,
+        let rows = self.revisions(namespace, agent).await?;
+        let place = |row: &RevisionRow| {
+            let number = i64::try_from(row.revision.revision).unwrap_or(i64::MAX);
+            (number, row.revision.id.to_string())
         };
         let whole = |row: RevisionRow| SavedRevision::Whole(Box::new(row.revision));
-        Ok(rows.into_iter().map(whole).collect())
+        Ok(slice.of(rows, place).into_iter().map(whole).collect())
     }
 
     /// A small resource.
     async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>>;
 
-    /// Every small resource of this kind in a Namespace, by creation.
-    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>>;
+    /// The small resources of this kind in a Namespace, by creation.
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind, slice: &Slice) -> StoreResult<Vec<OwnedRow>>;
 
     /// The first result of the caller's request with this key, within a day.
     async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>>;
@@ -179,7 +198,7 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>>;
 
     /// All that admission of a deployment reads, of one moment.
-    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead>;
+    async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead>;
 
     /// All that a pass reads, of one moment.
     async fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
@@ -202,7 +221,7 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn account(&self, name: AccountName<'_>) -> StoreResult<Option<AccountRow>>;
 
     /// Every account, by creation.
-    async fn accounts(&self) -> StoreResult<Vec<AccountRow>>;
+    async fn accounts(&self, slice: &Slice) -> StoreResult<Vec<AccountRow>>;
 
     /// A session by its public id, judged by the database's clock.
     async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>>;
@@ -248,8 +267,12 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// Resolves when this process, or another that the store can hear, enqueued work. May resolve early.
     async fn work_arrived(&self);
 
-    /// Whether [`work_arrived`](Self::work_arrived) hears now of what every process enqueues. While it does not, workers look more
-    /// often.
+    /// Marked when work moved: it was enqueued, claimed, settled or recovered, by this process or by another that the store can hear.
+    /// For readers that wait for news of a deployment. May be marked without need.
+    fn movements(&self) -> watch::Receiver<()>;
+
+    /// Whether [`work_arrived`](Self::work_arrived) hears now of what every process enqueues, and
+    /// [`movements`](Self::movements) of what they do. While they do not, whoever waits looks more often.
     fn hears(&self) -> bool {
         false
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use crate::{
+    driver::{ResourceKind, ResourceRef},
     id::{NamespaceId, SecretId},
     resource::{AccountCredential, Document, LaunchSettings, Name, OwnedKind, Preset, ServiceAccount},
     time::Timestamp,
@@ -77,6 +78,15 @@ impl TryFrom<OwnedRow> for ServiceAccount {
 }
 
 impl OwnedRow {
+    /// It as something that is granted: a resource of this kind.
+    pub(crate) fn resource(&self, kind: ResourceKind) -> ResourceRef {
+        ResourceRef {
+            kind,
+            id: self.id.clone(),
+            namespace_id: Some(self.namespace_id),
+        }
+    }
+
     /// A Preset's row.
     pub fn preset(preset: &Preset, version: u64) -> Self {
         Self {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use crate::{
+    driver::StoredRecord,
+    iam::Grants,
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceKeyId},
     reason::{Failure, Success},
     resource::{
@@ -79,6 +81,31 @@ impl Consumers {
     }
 }
 
+/// What admission of a deployment asks the store for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployQuery {
+    /// The Namespace of the request.
+    pub namespace: NamespaceId,
+    /// The Agent of the request.
+    pub agent: AgentId,
+    /// Whose policy is wanted, besides that of the Agent's principal. Nobody's: none is read.
+    pub policy_of: Option<PrincipalId>,
+    /// Drivers whose records under the id of the Configuration, or of a Secret that is named, are wanted.
+    pub records_of: Vec<String>,
+}
+
+impl DeployQuery {
+    /// The rows alone.
+    pub const fn rows(namespace: NamespaceId, agent: AgentId) -> Self {
+        Self {
+            namespace,
+            agent,
+            policy_of: None,
+            records_of: Vec::new(),
+        }
+    }
+}
+
 /// All that admission of a deployment reads, of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeployRead {
@@ -94,6 +121,10 @@ pub struct DeployRead {
     pub secrets: Vec<Secret>,
     /// How many versions the Agent has.
     pub revisions: u64,
+    /// What bears on the caller and on the Agent's principal.
+    pub policy: Vec<(PrincipalId, Grants)>,
+    /// The records of drivers.
+    pub records: Vec<StoredRecord>,
 }
 
 /// All that a pass reads, of one moment.

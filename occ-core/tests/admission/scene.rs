@@ -204,6 +204,8 @@ impl Scene {
             configuration: (!fails("configuration_exists")).then_some(configuration),
             secrets,
             revisions: if fails("transport_credentials_kept") { 2 } else { 0 },
+            policy: Vec::new(),
+            records: Vec::new(),
         };
 
         let denied = |request: &AccessRequest| {

@@ -20,7 +20,7 @@ use occ_test_support::{
 };
 
 /// At most so many calls of the store for one deployment, from the key to the 202.
-const DEPLOY_CALLS: u64 = 8;
+const DEPLOY_CALLS: u64 = 3;
 /// At most so many calls for a read of an Agent.
 const READ_CALLS: u64 = 3;
 

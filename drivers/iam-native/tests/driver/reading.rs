@@ -77,3 +77,19 @@ async fn lookup_returns_the_identity_and_never_another() {
     assert_eq!((found.id, found.kind), (principal("ada"), IdentityKind::Human));
     assert_eq!(rig.driver.lookup(&cx, &principal("eve")).await, Ok(None));
 }
+
+#[tokio::test]
+async fn what_the_operation_has_read_is_not_read_again_and_says_nothing_of_others() {
+    let rig = Rig::new();
+    let read = rig.policy.grants.lock().expect("no panic").clone();
+    let cx = OperationContext::default().with_grants([(principal("ada"), read)]);
+    *rig.policy.away.lock().expect("no panic") = true;
+    let ask = |who| AccessRequest {
+        principal: principal(who),
+        action: Action::Read,
+        resource: ResourceRef::agent(rig.namespace, rig.agent),
+    };
+    assert!(rig.driver.authorize(&cx, &ask("ada")).await.expect("an answer").allowed);
+    assert_eq!(rig.policy.reads.load(Ordering::Relaxed), 0);
+    assert!(rig.driver.authorize_all(&cx, &[ask("ada"), ask("eve")]).await.is_err());
+}

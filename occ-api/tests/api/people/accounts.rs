@@ -73,6 +73,14 @@ async fn an_account_is_made_for_a_person_once() {
         (&json!(true), &json!(false))
     );
     assert!(accounts.iter().all(|account| account.get("passwordHash").is_none()));
+
+    let first = served.send(Method::GET, "/accounts?limit=1").await;
+    let next = first.body["meta"]["nextCursor"].as_str().expect("more");
+    let second = served
+        .send(Method::GET, &format!("/accounts?limit=1&cursor={next}"))
+        .await;
+    assert_eq!(second.data()[0], accounts[1]);
+    assert_eq!(second.body["meta"].get("nextCursor"), None);
 }
 
 /// Every operation on accounts, with a body that is good.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use occ_core::{
-    control::{CodeAttempt, CreateAccount, Origin, PasswordAttempt, PasswordChange},
+    control::{CodeAttempt, CreateAccount, Origin, PageQuery, PasswordAttempt, PasswordChange},
     id::RequestId,
     secret_value::SecretValue,
     store::sqlite::SqliteStore,
@@ -139,7 +139,7 @@ async fn a_debug_print_shows_none() {
         current: value(PASSWORD),
         new: value(PASSWORD),
     };
-    let listed = world.plane.accounts_of_people(&world.admin).await;
+    let listed = world.plane.accounts_of_people(&world.admin, &PageQuery::ALL).await;
     printed.push(format!("{signed_in:?} {with_code:?} {change:?} {listed:?}"));
     let printed = printed.concat();
     let token = signed_in.token.expose().expose_str().expect("text").to_owned();

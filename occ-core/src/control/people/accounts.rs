@@ -10,7 +10,7 @@ use crate::{
     admission::{DetailCode, Refusal},
     audit::Authorization,
     control::{
-        Answer, Caller, ControlPlane,
+        Answer, Caller, ControlPlane, Cursor, Page, PageQuery,
         commit::Tries,
         installation::opaque,
         operation::{Operation, Scope, look},
@@ -19,7 +19,7 @@ use crate::{
     driver::{Action, DriverKind, IdentityKind, ResourceRef},
     resource::{Email, Name, PrincipalId},
     secret_value::SecretValue,
-    store::{AccountName, AccountRow, Change, NewAccount, NewCode, Write},
+    store::{AccountName, AccountRow, Change, NewAccount, NewCode, Slice, Write},
     time::Timestamp,
 };
 
@@ -148,12 +148,17 @@ impl ControlPlane {
         .await
     }
 
-    /// Every account, by creation.
-    pub async fn accounts_of_people(&self, caller: &Caller) -> Answer<Vec<PersonView>> {
+    /// The accounts in pages, by creation.
+    pub async fn accounts_of_people(&self, caller: &Caller, query: &PageQuery) -> Answer<Page<PersonView>> {
         let op = self.operation(caller, "openclaw.accounts.read", Scope::Installation);
         op.answer(async {
             self.keeps_accounts(&op).await?;
-            Ok(self.store.accounts().await?.into_iter().map(PersonView::from).collect())
+            let read = async |slice: Slice| self.store.accounts(&slice).await;
+            let place = |row: &AccountRow| Cursor {
+                order: row.created_at.as_millis(),
+                id: row.principal.to_string(),
+            };
+            Ok(Page::of_all(query, read, place).await?.map(PersonView::from))
         })
         .await
     }

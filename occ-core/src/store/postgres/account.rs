@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     id::{AgentTokenKeyId, SessionId},
-    store::{AccountName, AccountRow, AgentTokenKeyRow, NewCode, PasswordHash, SessionRow, Write, row::account},
+    store::{AccountName, AccountRow, AgentTokenKeyRow, NewCode, PasswordHash, SessionRow, Slice, Write, row::account},
 };
 
 macro_rules! accounts {
@@ -46,9 +46,12 @@ impl PostgresStore {
         first(&rows, account::account)
     }
 
-    pub(super) async fn read_accounts(&self) -> Result<Vec<AccountRow>, Fault> {
-        let query = accounts!("ORDER BY a.created_at, a.principal_id");
-        collected(&self.connections.again(query, arguments![]).await?, account::account)
+    pub(super) async fn read_accounts(&self, slice: &Slice) -> Result<Vec<AccountRow>, Fault> {
+        let (order, id) = slice.place();
+        let query =
+            accounts!("WHERE (a.created_at, a.principal_id) > ($1, $2) ORDER BY a.created_at, a.principal_id LIMIT $3");
+        let arguments = arguments![order, id, i64::from(slice.limit)];
+        collected(&self.connections.again(query, arguments).await?, account::account)
     }
 
     pub(super) async fn read_session(&self, id: SessionId) -> Result<Option<SessionRow>, Fault> {

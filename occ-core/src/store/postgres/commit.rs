@@ -79,6 +79,7 @@ impl PostgresStore {
         } else if has(|write| matches!(write, Write::Settle(..))) {
             // A lane came free, and with it this worker.
             self.wake.here();
+            self.wake.moved();
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod change;
 mod claim;
 mod commit;
 mod connections;
+mod deploy;
 mod fault;
 mod locks;
 mod open;
@@ -23,6 +24,7 @@ mod wake;
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 pub use open::OpenError;
 pub use settings::PostgresSettings;
@@ -36,8 +38,9 @@ use crate::{
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent,
-        SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Store, StoreError, StoreResult, WorkState, Write,
+        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreError, StoreResult,
+        WorkState, Write,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -133,8 +136,8 @@ impl Store for PostgresStore {
         Ok(self.read_namespace(id).await?)
     }
 
-    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
-        Ok(self.read_namespaces().await?)
+    async fn namespaces(&self, slice: &Slice) -> StoreResult<Vec<NamespaceRow>> {
+        Ok(self.read_namespaces(slice).await?)
     }
 
     async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
@@ -149,16 +152,16 @@ impl Store for PostgresStore {
         Ok(self.read_configuration(namespace, id).await?)
     }
 
-    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
-        Ok(self.read_configurations(namespace).await?)
+    async fn configurations(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<ConfigurationRow>> {
+        Ok(self.read_configurations(namespace, slice).await?)
     }
 
     async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
         Ok(self.read_secret(namespace, id).await?)
     }
 
-    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
-        Ok(self.read_secrets(namespace).await?)
+    async fn secrets(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<Secret>> {
+        Ok(self.read_secrets(namespace, slice).await?)
     }
 
     async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
@@ -177,25 +180,38 @@ impl Store for PostgresStore {
         Ok(self.read_agents(namespace).await?)
     }
 
-    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
-        Ok(self.read_saved_agents(namespace, id).await?)
+    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
+        Ok(self.read_saved_agent(namespace, id).await?)
+    }
+
+    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
+        Ok(self.read_saved_agents(namespace, slice).await?)
+    }
+
+    async fn saved_revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<SavedRevision>> {
+        Ok(self.read_saved_revision(namespace, agent, id).await?)
     }
 
     async fn saved_revisions(
         &self,
         namespace: NamespaceId,
         agent: AgentId,
-        id: Option<RevisionId>,
+        slice: &Slice,
     ) -> StoreResult<Vec<SavedRevision>> {
-        Ok(self.read_saved_revisions(namespace, agent, id).await?)
+        Ok(self.read_saved_revisions(namespace, agent, slice).await?)
     }
 
     async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>> {
         Ok(self.read_owned(namespace, kind, id).await?)
     }
 
-    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
-        Ok(self.read_all_owned(namespace, kind).await?)
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind, slice: &Slice) -> StoreResult<Vec<OwnedRow>> {
+        Ok(self.read_all_owned(namespace, kind, slice).await?)
     }
 
     async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
@@ -253,8 +269,8 @@ impl Store for PostgresStore {
         Ok(self.read_revisions(namespace, agent).await?)
     }
 
-    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
-        Ok(self.read_deploy(namespace, agent).await?)
+    async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {
+        Ok(self.read_deploy(query).await?)
     }
 
     async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
@@ -282,8 +298,8 @@ impl Store for PostgresStore {
         Ok(self.read_account(name).await?)
     }
 
-    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
-        Ok(self.read_accounts().await?)
+    async fn accounts(&self, slice: &Slice) -> StoreResult<Vec<AccountRow>> {
+        Ok(self.read_accounts(slice).await?)
     }
 
     async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
@@ -330,7 +346,11 @@ impl Store for PostgresStore {
         }
         let store = self.clone();
         let claimed = detached(async move { store.take(limit, lease).await });
-        Ok(claimed.await.ok_or(StoreError::Unavailable)??)
+        let claimed = claimed.await.ok_or(StoreError::Unavailable)??;
+        if !claimed.is_empty() {
+            self.wake.moved();
+        }
+        Ok(claimed)
     }
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
@@ -357,6 +377,10 @@ impl Store for PostgresStore {
 
     async fn work_arrived(&self) {
         self.wake.arrived().await;
+    }
+
+    fn movements(&self) -> watch::Receiver<()> {
+        self.wake.movements()
     }
 
     fn hears(&self) -> bool {

@@ -13,7 +13,7 @@ use crate::{
     id::{AgentId, NamespaceId, RevisionId},
     resource::{OwnedKind, PrincipalId},
     store::{
-        FirstAnswer, OwnedRow, SavedAgent, SavedRevision,
+        FirstAnswer, OwnedRow, SavedAgent, SavedRevision, Slice,
         row::{Columns, audit, number, resource, word},
     },
 };
@@ -24,19 +24,22 @@ const ONE: &str = records!(
 );
 const ALL: &str = records!(
     "owned",
-    "SELECT * FROM owned WHERE namespace_id = $1 AND kind = $2 ORDER BY created_at, id"
+    "SELECT * FROM owned WHERE namespace_id = $1 AND kind = $2 AND (created_at, id) > ($3, $4)
+    ORDER BY created_at, id LIMIT $5"
 );
 const ANSWER: &str = records!(
     "answer",
     "SELECT * FROM answers WHERE principal = $1 AND key = $2 AND created_at > occ.present() - 86400000"
 );
+const AGENT: &str = records!("agent", "SELECT * FROM agents WHERE id = $1 AND namespace_id = $2");
 const AGENTS: &str = records!(
     "agent",
-    "SELECT * FROM agents WHERE namespace_id = $1 AND ($2::text IS NULL OR id = $2) ORDER BY created_at, id"
+    "SELECT * FROM agents WHERE namespace_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
 );
+const REVISION: &str = versions!("revision", "id = $1 AND agent_id = $2 AND namespace_id = $3");
 const REVISIONS: &str = versions!(
     "revision",
-    "agent_id = $1 AND namespace_id = $2 AND ($3::text IS NULL OR id = $3) ORDER BY number"
+    "agent_id = $1 AND namespace_id = $2 AND number > $3 ORDER BY number LIMIT $4"
 );
 const RECORDS: &str = records!(
     "audit",
@@ -80,8 +83,14 @@ impl PostgresStore {
         first(&self.connections.again(ONE, arguments).await?, resource::owned)
     }
 
-    pub(super) async fn read_all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> Result<Vec<OwnedRow>, Fault> {
-        let arguments = arguments![namespace.to_string(), kind.as_str()];
+    pub(super) async fn read_all_owned(
+        &self,
+        namespace: NamespaceId,
+        kind: OwnedKind,
+        slice: &Slice,
+    ) -> Result<Vec<OwnedRow>, Fault> {
+        let (order, id) = slice.place();
+        let arguments = arguments![namespace.to_string(), kind.as_str(), order, id, i64::from(slice.limit)];
         collected(&self.connections.again(ALL, arguments).await?, resource::owned)
     }
 
@@ -90,22 +99,44 @@ impl PostgresStore {
         first(&self.connections.again(ANSWER, arguments).await?, audit::answer)
     }
 
+    pub(super) async fn read_saved_agent(
+        &self,
+        namespace: NamespaceId,
+        id: AgentId,
+    ) -> Result<Option<SavedAgent>, Fault> {
+        let arguments = arguments![id.to_string(), namespace.to_string()];
+        first(&self.connections.again(AGENT, arguments).await?, resource::saved_agent)
+    }
+
     pub(super) async fn read_saved_agents(
         &self,
         namespace: NamespaceId,
-        id: Option<AgentId>,
+        slice: &Slice,
     ) -> Result<Vec<SavedAgent>, Fault> {
-        let arguments = arguments![namespace.to_string(), id.map(|id| id.to_string())];
+        let (order, id) = slice.place();
+        let arguments = arguments![namespace.to_string(), order, id, i64::from(slice.limit)];
         collected(&self.connections.again(AGENTS, arguments).await?, resource::saved_agent)
+    }
+
+    pub(super) async fn read_saved_revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> Result<Option<SavedRevision>, Fault> {
+        let arguments = arguments![id.to_string(), agent.to_string(), namespace.to_string()];
+        let rows = self.connections.again(REVISION, arguments).await?;
+        first(&rows, resource::saved_revision)
     }
 
     pub(super) async fn read_saved_revisions(
         &self,
         namespace: NamespaceId,
         agent: AgentId,
-        id: Option<RevisionId>,
+        slice: &Slice,
     ) -> Result<Vec<SavedRevision>, Fault> {
-        let arguments = arguments![agent.to_string(), namespace.to_string(), id.map(|id| id.to_string())];
+        let (order, _) = slice.place();
+        let arguments = arguments![agent.to_string(), namespace.to_string(), order, i64::from(slice.limit)];
         collected(
             &self.connections.again(REVISIONS, arguments).await?,
             resource::saved_revision,

@@ -11,8 +11,7 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
     resource::{Installation, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, DeployRead, DeploymentRow, NamespaceRow, PassRead, RevisionRow,
-        WorkState,
+        AgentRow, ConfigurationRow, Consumers, DeploymentRow, NamespaceRow, PassRead, RevisionRow, Slice, WorkState,
         row::{Columns, Corrupt, resource, work},
     },
     time::Timestamp,
@@ -33,7 +32,7 @@ const NAMESPACE: &str = records!(
 );
 const NAMESPACES: &str = records!(
     "namespace",
-    "SELECT * FROM namespaces WHERE status <> 'deleted' ORDER BY created_at, id"
+    "SELECT * FROM namespaces WHERE status <> 'deleted' AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3"
 );
 const CONTENTS: &str = records!(
     "content",
@@ -49,12 +48,12 @@ const CONFIGURATION: &str = records!(
 );
 const CONFIGURATIONS: &str = records!(
     "configuration",
-    "SELECT * FROM configurations WHERE namespace_id = $1 ORDER BY created_at, id"
+    "SELECT * FROM configurations WHERE namespace_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
 );
 const SECRET: &str = records!("secret", "SELECT * FROM secrets WHERE id = $1 AND namespace_id = $2");
 const SECRETS: &str = records!(
     "secret",
-    "SELECT * FROM secrets WHERE namespace_id = $1 ORDER BY created_at, id"
+    "SELECT * FROM secrets WHERE namespace_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
 );
 const SECRET_CONSUMERS: &str = concat!(
     records!(
@@ -113,33 +112,6 @@ const SELECTED: &str = records!(
     WHERE a.active_revision_id IS NOT NULL AND a.desired = 'running' ORDER BY a.created_at, a.id"
 );
 
-/// All that admission reads of Agent `$2` in Namespace `$1`.
-const DEPLOY: &str = concat!(
-    "WITH a AS (SELECT * FROM agents WHERE id = $2 AND namespace_id = $1),
-        c AS (SELECT * FROM configurations WHERE id = (SELECT configuration_id FROM a) AND namespace_id = $1) ",
-    records!("now", "SELECT occ.present() AS now"),
-    " UNION ALL ",
-    records!(
-        "namespace",
-        "SELECT * FROM namespaces WHERE id = $1 AND status <> 'deleted'"
-    ),
-    " UNION ALL ",
-    records!("agent", "SELECT * FROM a"),
-    " UNION ALL ",
-    records!("configuration", "SELECT * FROM c"),
-    " UNION ALL ",
-    records!(
-        "secret",
-        "SELECT * FROM secrets WHERE namespace_id = $1 AND id = ANY (ARRAY(SELECT secret_id FROM a
-            UNION SELECT secret_id FROM configuration_secrets WHERE configuration_id = (SELECT id FROM c)))"
-    ),
-    " UNION ALL ",
-    records!(
-        "count",
-        "SELECT coalesce(max(number), 0) AS number FROM revisions WHERE agent_id = $2"
-    )
-);
-
 /// All that a pass reads of a Namespace.
 const NAMESPACE_PASS: &str = concat!(
     records!("now", "SELECT occ.present() AS now"),
@@ -189,7 +161,7 @@ fn id<T: std::str::FromStr>(of: &'static str) -> impl Fn(&Record) -> Result<T, C
     move |row| Columns { row, of }.parsed("id")
 }
 
-fn now_of(records: &[Record]) -> Result<Timestamp, Fault> {
+pub(super) fn now_of(records: &[Record]) -> Result<Timestamp, Fault> {
     let now = one(records, "now", |row| Columns { row, of: "clock" }.moment("now"))?;
     now.ok_or(Fault::Corrupt("clock"))
 }
@@ -213,9 +185,11 @@ impl PostgresStore {
         first(&rows, resource::namespace)
     }
 
-    pub(super) async fn read_namespaces(&self) -> Result<Vec<NamespaceRow>, Fault> {
+    pub(super) async fn read_namespaces(&self, slice: &Slice) -> Result<Vec<NamespaceRow>, Fault> {
+        let (order, id) = slice.place();
+        let arguments = arguments![order, id, i64::from(slice.limit)];
         collected(
-            &self.connections.again(NAMESPACES, arguments![]).await?,
+            &self.connections.again(NAMESPACES, arguments).await?,
             resource::namespace,
         )
     }
@@ -241,12 +215,17 @@ impl PostgresStore {
         )
     }
 
-    pub(super) async fn read_configurations(&self, namespace: NamespaceId) -> Result<Vec<ConfigurationRow>, Fault> {
-        let rows = self
-            .connections
-            .again(CONFIGURATIONS, arguments![namespace.to_string()])
-            .await?;
-        collected(&rows, resource::configuration)
+    pub(super) async fn read_configurations(
+        &self,
+        namespace: NamespaceId,
+        slice: &Slice,
+    ) -> Result<Vec<ConfigurationRow>, Fault> {
+        let (order, id) = slice.place();
+        let arguments = arguments![namespace.to_string(), order, id, i64::from(slice.limit)];
+        collected(
+            &self.connections.again(CONFIGURATIONS, arguments).await?,
+            resource::configuration,
+        )
     }
 
     pub(super) async fn read_secret(&self, namespace: NamespaceId, id: SecretId) -> Result<Option<Secret>, Fault> {
@@ -254,12 +233,10 @@ impl PostgresStore {
         first(&self.connections.again(SECRET, arguments).await?, resource::secret)
     }
 
-    pub(super) async fn read_secrets(&self, namespace: NamespaceId) -> Result<Vec<Secret>, Fault> {
-        let rows = self
-            .connections
-            .again(SECRETS, arguments![namespace.to_string()])
-            .await?;
-        collected(&rows, resource::secret)
+    pub(super) async fn read_secrets(&self, namespace: NamespaceId, slice: &Slice) -> Result<Vec<Secret>, Fault> {
+        let (order, id) = slice.place();
+        let arguments = arguments![namespace.to_string(), order, id, i64::from(slice.limit)];
+        collected(&self.connections.again(SECRETS, arguments).await?, resource::secret)
     }
 
     pub(super) async fn read_secret_consumers(&self, namespace: NamespaceId, of: SecretId) -> Result<Consumers, Fault> {
@@ -331,22 +308,6 @@ impl PostgresStore {
             .again(query, arguments![id.to_string(), namespace.to_string()]);
         let of = "AgentRevision";
         first(&rows.await?, |row| Columns { row, of }.parsed("agent_id"))
-    }
-
-    pub(super) async fn read_deploy(&self, namespace: NamespaceId, agent: AgentId) -> Result<DeployRead, Fault> {
-        let arguments = arguments![namespace.to_string(), agent.to_string()];
-        let records = Record::all(&self.connections.again(DEPLOY, arguments).await?)?;
-        let of = "AgentRevision";
-        let mut secrets = each(&records, "secret", resource::secret)?;
-        secrets.sort_unstable_by_key(|secret| secret.id);
-        Ok(DeployRead {
-            now: now_of(&records)?,
-            namespace: one(&records, "namespace", resource::namespace)?,
-            agent: one(&records, "agent", resource::agent)?,
-            configuration: one(&records, "configuration", resource::configuration)?,
-            secrets,
-            revisions: one(&records, "count", |row| Columns { row, of }.number("number"))?.unwrap_or(0),
-        })
     }
 
     pub(super) async fn read_pass(&self, target: &Target) -> Result<PassRead, Fault> {

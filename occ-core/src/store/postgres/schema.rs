@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 5] = [
+const MIGRATIONS: [(i64, &[&str]); 6] = [
     (
         1,
         &[
@@ -15,6 +15,13 @@ const MIGRATIONS: [(i64, &[&str]); 5] = [
     (3, &[include_str!("migrations/0003_traces.sql")]),
     (4, &[include_str!("migrations/0004_accounts.sql")]),
     (5, &[include_str!("migrations/0005_agent_tokens.sql")]),
+    (
+        6,
+        &[
+            include_str!("migrations/0006_record.sql"),
+            include_str!("migrations/0006_lists.sql"),
+        ],
+    ),
 ];
 
 /// The version that this program needs.

@@ -2,6 +2,9 @@
 //!
 //! A notification is sent after the commit, by a task of its own, and covers all that were committed meanwhile: `NOTIFY` inside a
 //! transaction lets only one commit at a time, through its flush. One that is lost costs a poll, not the work.
+//!
+//! Work that moves is told of too, for readers that wait for the end of a deployment, but only now and then: they look at most a few
+//! times a second.
 
 use std::{
     sync::{
@@ -13,18 +16,20 @@ use std::{
 
 use sqlx::{
     Executor as _,
-    postgres::{PgArguments, PgListener, PgPoolOptions},
+    postgres::{PgListener, PgPoolOptions},
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     task::JoinSet,
     time::{sleep, timeout},
 };
 
-use super::{connections::Connections, settings::PostgresSettings};
+use super::{arguments, connections::Connections, settings::PostgresSettings};
 
 /// Between two notifications: work that comes in bursts wakes everybody once.
 const PAUSE: Duration = Duration::from_millis(2);
+/// The same for work that moves.
+const MOVED_PAUSE: Duration = Duration::from_millis(100);
 /// After so long in silence the listening connection is asked whether it still answers.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Between two attempts to listen again.
@@ -33,6 +38,7 @@ const RETRY: Duration = Duration::from_millis(250);
 pub(super) struct Wake {
     ear: Arc<Ear>,
     send: Arc<Notify>,
+    send_moved: Arc<Notify>,
     /// Ended when this is dropped.
     _tasks: JoinSet<()>,
 }
@@ -41,18 +47,26 @@ pub(super) struct Wake {
 #[derive(Default)]
 struct Ear {
     arrived: Notify,
+    moved: watch::Sender<()>,
     open: AtomicBool,
 }
 
 impl Wake {
     pub(super) fn new(settings: &PostgresSettings, connections: &Arc<Connections>) -> Self {
-        let (ear, send) = (Arc::new(Ear::default()), Arc::new(Notify::new()));
+        let (ear, send, send_moved) = (Arc::new(Ear::default()), Arc::default(), Arc::default());
         let mut tasks = JoinSet::new();
-        tasks.spawn(tell(Arc::clone(connections), Arc::clone(&send)));
+        tasks.spawn(tell(WORK, PAUSE, Arc::clone(connections), Arc::clone(&send)));
+        tasks.spawn(tell(
+            MOVED,
+            MOVED_PAUSE,
+            Arc::clone(connections),
+            Arc::clone(&send_moved),
+        ));
         tasks.spawn(hear(settings.clone(), Arc::clone(connections), Arc::clone(&ear)));
         Self {
             ear,
             send,
+            send_moved,
             _tasks: tasks,
         }
     }
@@ -68,6 +82,16 @@ impl Wake {
         self.send.notify_one();
     }
 
+    /// Work moved: readers here hear it at once, those of other processes soon.
+    pub(super) fn moved(&self) {
+        self.ear.moved.send_replace(());
+        self.send_moved.notify_one();
+    }
+
+    pub(super) fn movements(&self) -> watch::Receiver<()> {
+        self.ear.moved.subscribe()
+    }
+
     pub(super) async fn arrived(&self) {
         self.ear.arrived.notified().await;
     }
@@ -79,20 +103,29 @@ impl Wake {
 
 impl Ear {
     fn wake(&self) {
+        self.moved.send_replace(());
         self.arrived.notify_waiters();
         self.arrived.notify_one();
     }
 }
 
-async fn tell(connections: Arc<Connections>, send: Arc<Notify>) {
+/// What workers listen to.
+const WORK: &str = "occ_work";
+/// What readers listen to.
+const MOVED: &str = "occ_moved";
+
+async fn tell(channel: &'static str, pause: Duration, connections: Arc<Connections>, send: Arc<Notify>) {
     loop {
         send.notified().await;
-        let notify = || connections.again("SELECT pg_notify('occ_work', '')", PgArguments::default());
+        let notify = async || {
+            let arguments = arguments![channel.to_owned()];
+            connections.again("SELECT pg_notify($1, '')", arguments).await
+        };
         // The others may look only after a long while.
         while notify().await.is_err() {
             sleep(RETRY).await;
         }
-        sleep(PAUSE).await;
+        sleep(pause).await;
     }
 }
 
@@ -117,15 +150,22 @@ async fn listen(settings: &PostgresSettings, ear: &Ear) -> Result<(), sqlx::Erro
         .connect_lazy_with(settings.session());
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.eager_reconnect(false);
-    listener.listen("occ_work").await?;
+    listener.listen_all([WORK, MOVED]).await?;
     ear.open.store(true, Ordering::Relaxed);
     // What came while nobody listened.
     ear.wake();
     loop {
         match timeout(SILENCE, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => {
-                while listener.next_buffered().is_some() {}
-                ear.wake();
+            Ok(Ok(Some(first))) => {
+                let mut work = first.channel() == WORK;
+                while let Some(next) = listener.next_buffered() {
+                    work |= next.channel() == WORK;
+                }
+                if work {
+                    ear.wake();
+                } else {
+                    ear.moved.send_replace(());
+                }
             }
             Ok(Ok(None) | Err(_)) => return Ok(()),
             Err(_) => match timeout(settings.query_timeout, listener.execute("SELECT 1")).await {

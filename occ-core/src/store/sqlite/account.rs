@@ -14,7 +14,7 @@ use crate::{
     resource::PrincipalId,
     store::{
         AccountName, AccountRow, AgentTokenKeyRow, NewAccount, NewAgentTokenKey, NewCode, NewSession, PasswordHash,
-        SessionRow, row::account,
+        SessionRow, Slice, row::account,
     },
     time::Timestamp,
 };
@@ -39,11 +39,12 @@ pub(super) async fn one(db: &mut SqliteConnection, name: AccountName<'_>) -> Res
     Ok(row.as_ref().map(account::account).transpose()?)
 }
 
-pub(super) async fn all(db: &mut SqliteConnection) -> Result<Vec<AccountRow>, Fault> {
-    let rows = sqlx::query(accounts!("ORDER BY a.created_at, a.principal_id"))
-        .fetch_all(db)
-        .await?;
-    collected(&rows, account::account)
+pub(super) async fn all(db: &mut SqliteConnection, slice: &Slice) -> Result<Vec<AccountRow>, Fault> {
+    let (order, id) = slice.place();
+    let query =
+        accounts!("WHERE (a.created_at, a.principal_id) > (?, ?) ORDER BY a.created_at, a.principal_id LIMIT ?");
+    let query = sqlx::query(query).bind(order).bind(id).bind(i64::from(slice.limit));
+    collected(&query.fetch_all(db).await?, account::account)
 }
 
 pub(super) async fn session(db: &mut SqliteConnection, id: SessionId) -> Result<Option<SessionRow>, Fault> {

@@ -32,7 +32,7 @@ mod write;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 pub use copy::CopyError;
 pub use open::OpenError;
@@ -46,8 +46,9 @@ use crate::{
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow, SavedAgent,
-        SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Store, StoreError, StoreResult, WorkState,
+        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreError, StoreResult,
+        WorkState,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -66,6 +67,7 @@ use now;
 pub struct SqliteStore {
     connections: Arc<Connections>,
     arrived: Arc<Notify>,
+    moved: watch::Sender<()>,
 }
 
 impl SqliteStore {
@@ -99,6 +101,7 @@ impl SqliteStore {
         Self {
             connections: Arc::new(connections),
             arrived: Arc::default(),
+            moved: watch::Sender::default(),
         }
     }
 
@@ -109,6 +112,7 @@ impl SqliteStore {
 
     /// Somebody may be waiting now, or come in a moment.
     fn wake(&self) {
+        self.moved.send_replace(());
         self.arrived.notify_waiters();
         self.arrived.notify_one();
     }
@@ -135,8 +139,8 @@ impl Store for SqliteStore {
         Ok(read::namespace(&mut *self.connections.read().await?, id).await?)
     }
 
-    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
-        Ok(read::namespaces(&mut *self.connections.read().await?).await?)
+    async fn namespaces(&self, slice: &Slice) -> StoreResult<Vec<NamespaceRow>> {
+        Ok(read::namespaces(&mut *self.connections.read().await?, slice).await?)
     }
 
     async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
@@ -151,16 +155,16 @@ impl Store for SqliteStore {
         Ok(read::configuration(&mut *self.connections.read().await?, namespace, id).await?)
     }
 
-    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
-        Ok(read::configurations(&mut *self.connections.read().await?, namespace).await?)
+    async fn configurations(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<ConfigurationRow>> {
+        Ok(read::configurations(&mut *self.connections.read().await?, namespace, slice).await?)
     }
 
     async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
         Ok(read::secret(&mut *self.connections.read().await?, namespace, id).await?)
     }
 
-    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
-        Ok(read::secrets(&mut *self.connections.read().await?, namespace).await?)
+    async fn secrets(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<Secret>> {
+        Ok(read::secrets(&mut *self.connections.read().await?, namespace, slice).await?)
     }
 
     async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
@@ -182,25 +186,38 @@ impl Store for SqliteStore {
         Ok(read::agents(&mut *self.connections.read().await?, namespace).await?)
     }
 
-    async fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>> {
-        Ok(read::saved_agents(&mut *self.connections.read().await?, namespace, id).await?)
+    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
+        Ok(read::saved_agent(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
+        Ok(read::saved_agents(&mut *self.connections.read().await?, namespace, slice).await?)
+    }
+
+    async fn saved_revision(
+        &self,
+        namespace: NamespaceId,
+        agent: AgentId,
+        id: RevisionId,
+    ) -> StoreResult<Option<SavedRevision>> {
+        Ok(version::saved(&mut *self.connections.read().await?, namespace, agent, id).await?)
     }
 
     async fn saved_revisions(
         &self,
         namespace: NamespaceId,
         agent: AgentId,
-        id: Option<RevisionId>,
+        slice: &Slice,
     ) -> StoreResult<Vec<SavedRevision>> {
-        Ok(version::saved(&mut *self.connections.read().await?, namespace, agent, id).await?)
+        Ok(version::all_saved(&mut *self.connections.read().await?, namespace, agent, slice).await?)
     }
 
     async fn owned(&self, namespace: NamespaceId, kind: OwnedKind, id: &str) -> StoreResult<Option<OwnedRow>> {
         Ok(owned::one(&mut *self.connections.read().await?, namespace, kind, id).await?)
     }
 
-    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
-        Ok(owned::all(&mut *self.connections.read().await?, namespace, kind).await?)
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind, slice: &Slice) -> StoreResult<Vec<OwnedRow>> {
+        Ok(owned::all(&mut *self.connections.read().await?, namespace, kind, slice).await?)
     }
 
     async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
@@ -267,9 +284,9 @@ impl Store for SqliteStore {
         Ok(version::revisions(&mut *self.connections.read().await?, namespace, agent).await?)
     }
 
-    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
+    async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {
         let mut snapshot = self.connections.snapshot().await?;
-        let read = version::deploy_read(&mut snapshot, namespace, agent).await?;
+        let read = version::deploy_read(&mut snapshot, query).await?;
         snapshot.end().await?;
         Ok(read)
     }
@@ -302,8 +319,8 @@ impl Store for SqliteStore {
         Ok(account::one(&mut *self.connections.read().await?, name).await?)
     }
 
-    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
-        Ok(account::all(&mut *self.connections.read().await?).await?)
+    async fn accounts(&self, slice: &Slice) -> StoreResult<Vec<AccountRow>> {
+        Ok(account::all(&mut *self.connections.read().await?, slice).await?)
     }
 
     async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
@@ -342,9 +359,11 @@ impl Store for SqliteStore {
             return Ok(Vec::new());
         }
         let store = self.clone();
-        detached(async move { claim::claim(&store.connections, limit, lease).await })
+        let claimed = detached(async move { claim::claim(&store.connections, limit, lease).await })
             .await
-            .unwrap_or(Err(StoreError::Unavailable))
+            .unwrap_or(Err(StoreError::Unavailable))?;
+        self.moved.send_replace(());
+        Ok(claimed)
     }
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
@@ -380,5 +399,9 @@ impl Store for SqliteStore {
 
     async fn work_arrived(&self) {
         self.arrived.notified().await;
+    }
+
+    fn movements(&self) -> watch::Receiver<()> {
+        self.moved.subscribe()
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     id::NamespaceId,
     resource::{OwnedKind, PrincipalId},
     store::{
-        FirstAnswer, OwnedRow,
+        FirstAnswer, OwnedRow, Slice,
         row::{audit, resource},
     },
     time::Timestamp,
@@ -45,11 +45,16 @@ pub(super) async fn all(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
     kind: OwnedKind,
+    slice: &Slice,
 ) -> Result<Vec<OwnedRow>, Fault> {
-    let query = "SELECT * FROM owned WHERE namespace_id = ? AND kind = ? ORDER BY created_at, id";
+    let query = "SELECT * FROM owned WHERE namespace_id = ? AND kind = ? AND (created_at, id) > (?, ?)
+        ORDER BY created_at, id LIMIT ?";
     let rows = sqlx::query(query)
         .bind(namespace.to_string())
         .bind(word(&kind)?)
+        .bind(slice.place().0)
+        .bind(slice.place().1)
+        .bind(i64::from(slice.limit))
         .fetch_all(db)
         .await?;
     collected(&rows, resource::owned)

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 use super::{SqliteStore, claim, connection::Connections, read, recover, version};
 use crate::{
-    store::{Store as _, WorkState},
+    store::{DeployQuery, Store as _, WorkState},
     work::{Lease, Target},
 };
 
@@ -111,7 +111,11 @@ async fn the_one_version_that_waits_is_claimed_below_a_long_history() {
         .expect("the version");
     assert!(matches!(row.work, Some(WorkState::Running { .. })));
     assert_eq!(
-        store.deploy_read(namespace, agent).await.expect("a read").revisions,
+        store
+            .deploy_read(&DeployQuery::rows(namespace, agent))
+            .await
+            .expect("a read")
+            .revisions,
         10_001
     );
 }

@@ -51,7 +51,7 @@ pub(super) async fn service_principals(
     collected(&rows, policy::identity)
 }
 
-async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Grants, Fault> {
+pub(super) async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Grants, Fault> {
     let id = principal.as_str();
     let query = "SELECT id, kind, namespace_id, agent_id FROM principals WHERE id = ?";
     let found = sqlx::query(query).bind(id).fetch_optional(&mut *db).await?;
@@ -80,7 +80,7 @@ async fn grants(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<Gr
     })
 }
 
-async fn entry(db: &mut SqliteConnection, driver: &str, key: &str) -> Result<Option<StateEntry>, Fault> {
+pub(super) async fn entry(db: &mut SqliteConnection, driver: &str, key: &str) -> Result<Option<StateEntry>, Fault> {
     let query = "SELECT value, version FROM driver_state WHERE driver = ? AND key = ?";
     let Some(row) = sqlx::query(query).bind(driver).bind(key).fetch_optional(db).await? else {
         return Ok(None);

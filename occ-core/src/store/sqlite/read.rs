@@ -7,11 +7,22 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
     resource::{Installation, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, NamespaceRow, SavedAgent,
+        AgentRow, ConfigurationRow, Consumers, NamespaceRow, SavedAgent, Slice,
         row::{Columns, Corrupt, resource},
     },
     time::Timestamp,
 };
+
+/// A part of what a Namespace owns, by creation.
+macro_rules! sliced {
+    ($table:literal) => {
+        concat!(
+            "SELECT * FROM ",
+            $table,
+            " WHERE namespace_id = ? AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
+        )
+    };
+}
 
 /// Every row, decoded.
 pub(super) fn collected<T>(
@@ -39,9 +50,12 @@ pub(super) async fn namespace(db: &mut SqliteConnection, id: NamespaceId) -> Res
     Ok(row.as_ref().map(resource::namespace).transpose()?)
 }
 
-pub(super) async fn namespaces(db: &mut SqliteConnection) -> Result<Vec<NamespaceRow>, Fault> {
-    let query = "SELECT * FROM namespaces WHERE status <> 'deleted' ORDER BY created_at, id";
-    let rows = sqlx::query(query).fetch_all(db).await?;
+pub(super) async fn namespaces(db: &mut SqliteConnection, slice: &Slice) -> Result<Vec<NamespaceRow>, Fault> {
+    let (order, id) = slice.place();
+    let query = "SELECT * FROM namespaces WHERE status <> 'deleted' AND (created_at, id) > (?, ?)
+        ORDER BY created_at, id LIMIT ?";
+    let query = sqlx::query(query).bind(order).bind(id).bind(i64::from(slice.limit));
+    let rows = query.fetch_all(db).await?;
     collected(&rows, resource::namespace)
 }
 
@@ -80,9 +94,15 @@ pub(super) async fn configuration(
 pub(super) async fn configurations(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
+    slice: &Slice,
 ) -> Result<Vec<ConfigurationRow>, Fault> {
-    let query = "SELECT * FROM configurations WHERE namespace_id = ? ORDER BY created_at, id";
-    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+    let rows = sqlx::query(sliced!("configurations"))
+        .bind(namespace.to_string())
+        .bind(slice.place().0)
+        .bind(slice.place().1)
+        .bind(i64::from(slice.limit))
+        .fetch_all(db)
+        .await?;
     collected(&rows, resource::configuration)
 }
 
@@ -100,9 +120,18 @@ pub(super) async fn secret(
     Ok(row.as_ref().map(resource::secret).transpose()?)
 }
 
-pub(super) async fn secrets(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<Secret>, Fault> {
-    let query = "SELECT * FROM secrets WHERE namespace_id = ? ORDER BY created_at, id";
-    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+pub(super) async fn secrets(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    slice: &Slice,
+) -> Result<Vec<Secret>, Fault> {
+    let rows = sqlx::query(sliced!("secrets"))
+        .bind(namespace.to_string())
+        .bind(slice.place().0)
+        .bind(slice.place().1)
+        .bind(i64::from(slice.limit))
+        .fetch_all(db)
+        .await?;
     collected(&rows, resource::secret)
 }
 
@@ -199,15 +228,28 @@ pub(super) async fn agents(db: &mut SqliteConnection, namespace: NamespaceId) ->
     collected(&rows, resource::agent)
 }
 
+pub(super) async fn saved_agent(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    id: AgentId,
+) -> Result<Option<SavedAgent>, Fault> {
+    let query = "SELECT * FROM agents WHERE id = ? AND namespace_id = ?";
+    let query = sqlx::query(query).bind(id.to_string()).bind(namespace.to_string());
+    let row = query.fetch_optional(db).await?;
+    Ok(row.as_ref().map(resource::saved_agent).transpose()?)
+}
+
 pub(super) async fn saved_agents(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
-    id: Option<AgentId>,
+    slice: &Slice,
 ) -> Result<Vec<SavedAgent>, Fault> {
-    let query = "SELECT * FROM agents WHERE namespace_id = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY created_at, id";
-    let query = sqlx::query(query)
+    let rows = sqlx::query(sliced!("agents"))
         .bind(namespace.to_string())
-        .bind(id.map(|id| id.to_string()));
-    let rows = query.fetch_all(db).await?;
+        .bind(slice.place().0)
+        .bind(slice.place().1)
+        .bind(i64::from(slice.limit))
+        .fetch_all(db)
+        .await?;
     collected(&rows, resource::saved_agent)
 }

@@ -2,12 +2,13 @@
 
 use sqlx::SqliteConnection;
 
-use super::{fault::Fault, read, status};
+use super::{fault::Fault, policy, read, status};
 use crate::{
+    driver::StoredRecord,
     id::{AgentId, NamespaceId, RevisionId},
     resource::{HarnessAuth, Secret, WorkspaceSetup},
     store::{
-        AgentRow, ConfigurationRow, DeployRead, PassRead, RevisionRow,
+        AgentRow, ConfigurationRow, DeployQuery, DeployRead, PassRead, RevisionRow, SavedRevision, Slice,
         row::{Columns, resource, work},
     },
     work::Target,
@@ -73,11 +74,8 @@ pub(super) async fn count(db: &mut SqliteConnection, agent: AgentId) -> Result<u
     Ok(Columns { row: &row, of }.number("number")?)
 }
 
-pub(super) async fn deploy_read(
-    db: &mut SqliteConnection,
-    namespace: NamespaceId,
-    agent: AgentId,
-) -> Result<DeployRead, Fault> {
+pub(super) async fn deploy_read(db: &mut SqliteConnection, query: &DeployQuery) -> Result<DeployRead, Fault> {
+    let (namespace, agent) = (query.namespace, query.agent);
     let now = read::now(db).await?;
     let namespace_row = read::namespace(db, namespace).await?;
     let agent_row = read::agent(db, namespace, agent).await?;
@@ -87,6 +85,28 @@ pub(super) async fn deploy_read(
     };
     let secrets = secrets_of_draft(db, namespace, agent_row.as_ref(), configuration.as_ref()).await?;
     let revisions = count(db, agent).await?;
+    let mut policy = Vec::new();
+    if let Some(caller) = &query.policy_of {
+        let own = agent_row.as_ref().map(|row| &row.agent.service_principal_id);
+        for principal in [caller].into_iter().chain(own.filter(|own| *own != caller)) {
+            policy.push((principal.clone(), policy::grants(db, principal).await?));
+        }
+    }
+    let named = configuration.iter().map(|row| row.id.to_string());
+    let named: Vec<_> = named
+        .chain(secrets.iter().map(|secret| secret.id.to_string()))
+        .collect();
+    let mut records = Vec::new();
+    for driver in &query.records_of {
+        for key in &named {
+            let entry = policy::entry(db, driver, key).await?;
+            records.extend(entry.map(|entry| StoredRecord {
+                driver: driver.clone(),
+                key: key.clone(),
+                entry,
+            }));
+        }
+    }
     Ok(DeployRead {
         now,
         namespace: namespace_row,
@@ -94,6 +114,8 @@ pub(super) async fn deploy_read(
         configuration,
         secrets,
         revisions,
+        policy,
+        records,
     })
 }
 
@@ -163,19 +185,35 @@ async fn setup(db: &mut SqliteConnection, agent: AgentId) -> Result<Option<Works
     Ok(row.as_ref().map(resource::setup).transpose()?)
 }
 
-/// The versions of an Agent, or this one, as far as they can be read.
+/// A version as far as it can be read.
 pub(super) async fn saved(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
     agent: AgentId,
-    id: Option<RevisionId>,
-) -> Result<Vec<crate::store::SavedRevision>, Fault> {
-    let query = "SELECT * FROM revisions WHERE agent_id = ?1 AND namespace_id = ?2 AND (?3 IS NULL OR id = ?3)
-        ORDER BY number";
+    id: RevisionId,
+) -> Result<Option<SavedRevision>, Fault> {
+    let query = "SELECT * FROM revisions WHERE id = ? AND agent_id = ? AND namespace_id = ?";
+    let query = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(agent.to_string())
+        .bind(namespace.to_string());
+    let row = query.fetch_optional(db).await?;
+    Ok(row.as_ref().map(resource::saved_revision).transpose()?)
+}
+
+/// The versions of an Agent as far as they can be read.
+pub(super) async fn all_saved(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+    slice: &Slice,
+) -> Result<Vec<SavedRevision>, Fault> {
+    let query =
+        "SELECT * FROM revisions WHERE agent_id = ? AND namespace_id = ? AND number > ? ORDER BY number LIMIT ?";
     let query = sqlx::query(query)
         .bind(agent.to_string())
         .bind(namespace.to_string())
-        .bind(id.map(|id| id.to_string()));
-    let rows = query.fetch_all(db).await?;
-    read::collected(&rows, crate::store::row::resource::saved_revision)
+        .bind(slice.place().0)
+        .bind(i64::from(slice.limit));
+    read::collected(&query.fetch_all(db).await?, resource::saved_revision)
 }

@@ -7,7 +7,7 @@ use occ_core::{
     resource::Email,
     store::{
         AccountName, AccountRow, Change, CommitError, Expect, NewAccount, NewAgentTokenKey, NewCode, NewServiceKey,
-        NewSession, PasswordHash, Taken, Write,
+        NewSession, PasswordHash, Slice, Taken, Write,
     },
 };
 
@@ -77,7 +77,7 @@ pub(super) async fn an_account_is_one_of_a_person(subject: Arc<dyn Subject>) {
         world.store.account(AccountName::Principal(&world.actor)).await,
         Ok(None)
     );
-    assert_eq!(world.store.accounts().await, Ok(Vec::new()));
+    assert_eq!(world.store.accounts(&Slice::ALL).await, Ok(Vec::new()));
     let before = world.now().await;
     world.write(Write::Account(world.new_account())).await;
     let row = world.account().await;
@@ -100,7 +100,7 @@ pub(super) async fn an_account_is_one_of_a_person(subject: Arc<dyn Subject>) {
         world.store.account(AccountName::Email(&email("eve@example.com"))).await,
         Ok(None)
     );
-    assert_eq!(world.store.accounts().await, Ok(vec![row]));
+    assert_eq!(world.store.accounts(&Slice::ALL).await, Ok(vec![row]));
 
     // One a person, and one an address.
     let again = NewAccount {

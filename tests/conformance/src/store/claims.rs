@@ -328,6 +328,27 @@ pub(super) async fn enqueued_work_wakes_a_waiting_worker(subject: Arc<dyn Subjec
     woken("a recovery").await;
 }
 
+pub(super) async fn whatever_moves_work_is_heard_by_who_waits_for_news(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let mut moved = world.store.movements();
+    let mut heard = async |cause: &str| {
+        let marked = tokio::time::timeout(Duration::from_secs(30), moved.changed()).await;
+        assert!(marked.is_ok_and(|marked| marked.is_ok()), "{cause} is not heard");
+        // Also what follows at once, such as a notification of the same.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        moved.mark_unchanged();
+    };
+    world.deploy(&agent).await;
+    heard("an admission").await;
+    let claim = world.claim(LONG).await;
+    heard("a claim").await;
+    world.settle(&claim, defer(Pending::RevisionIncomplete)).await;
+    heard("a settlement").await;
+    world.lose().await;
+    heard("a recovery").await;
+}
+
 pub(super) async fn work_enqueued_twice_is_the_work_that_exists(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let target = Target::NamespaceReady {

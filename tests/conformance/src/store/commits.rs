@@ -9,7 +9,7 @@ use occ_core::{
         DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding, SecretBindings, SecretDelivery,
         WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
     },
-    store::{Change, CommitError, Expect, Taken, Write},
+    store::{Change, CommitError, Expect, Slice, Taken, Write},
     work::{ClaimToken, Target},
 };
 use uuid::Uuid;
@@ -54,9 +54,9 @@ pub(super) async fn what_is_written_reads_back(subject: Arc<dyn Subject>) {
         (row.version, row.namespace.status, row.namespace.name.as_str()),
         (1, NamespaceStatus::Ready, "default")
     );
-    assert_eq!(store.namespaces().await.expect("a read"), [row]);
+    assert_eq!(store.namespaces(&Slice::ALL).await.expect("a read"), [row]);
     assert_eq!(
-        store.secrets(world.namespace).await.expect("a read"),
+        store.secrets(world.namespace, &Slice::ALL).await.expect("a read"),
         std::slice::from_ref(&world.secret)
     );
     assert_eq!(
@@ -75,7 +75,14 @@ pub(super) async fn what_is_written_reads_back(subject: Arc<dyn Subject>) {
         store.configuration(world.namespace, bound.id).await.expect("a read"),
         Some(bound.clone())
     );
-    assert_eq!(store.configurations(world.namespace).await.expect("a read").len(), 2);
+    assert_eq!(
+        store
+            .configurations(world.namespace, &Slice::ALL)
+            .await
+            .expect("a read")
+            .len(),
+        2
+    );
 
     let agent = world.draft("Ticket triage ✓", at);
     let files = WorkspaceFiles([(WorkspaceFileName::Agents, "Answer.\n".to_owned())].into());
@@ -243,7 +250,15 @@ async fn assert_nothing(world: &World, agent: AgentId) {
         (row.version, row.agent.name.as_str(), row.agent.active_revision_id),
         (1, "triage", None)
     );
-    assert_eq!(world.store.secrets(world.namespace).await.expect("a read").len(), 1);
+    assert_eq!(
+        world
+            .store
+            .secrets(world.namespace, &Slice::ALL)
+            .await
+            .expect("a read")
+            .len(),
+        1
+    );
     assert_eq!(world.store.revisions(world.namespace, agent).await.expect("a read"), []);
     assert_eq!(world.store.next_due().await, Ok(None));
     assert_eq!(world.store.read(DRIVER, "key").await, Ok(None));

@@ -18,6 +18,7 @@ mod accounts;
 mod claims;
 mod commits;
 mod deployments;
+mod lists;
 mod names;
 mod owned;
 mod policy;
@@ -102,6 +103,8 @@ where
             a_secrets_name_is_unique_in_its_namespace,
             a_namespaces_name_is_unique_in_the_installation,
             a_deleted_agents_name_is_free_again;
+        lists:
+            lists_are_read_in_parts_that_follow_each_other;
         references:
             a_secret_is_consumed_by_drafts_bindings_and_live_versions_only,
             a_configuration_is_consumed_by_its_agents,
@@ -116,6 +119,7 @@ where
             seals_follow_the_audit_without_gaps;
         policy:
             grants_are_those_of_the_principal,
+            admission_reads_the_policy_and_the_records_that_it_would_ask_for,
             policy_of_a_removed_resource_goes_with_it,
             a_service_key_ends_by_the_databases_clock,
             a_role_in_use_is_not_deleted;
@@ -156,6 +160,7 @@ where
             the_next_due_work_is_that_of_a_free_lane,
             the_depth_of_the_queue_counts_what_is_live,
             enqueued_work_wakes_a_waiting_worker,
+            whatever_moves_work_is_heard_by_who_waits_for_news,
             work_enqueued_twice_is_the_work_that_exists,
             work_of_another_actor_is_not_taken_over;
         settling:

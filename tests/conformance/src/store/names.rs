@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use occ_core::{
     resource::Namespace,
-    store::{Change, CommitError, Taken, Write},
+    store::{Change, CommitError, Slice, Taken, Write},
     work::Target,
 };
 
@@ -53,7 +53,7 @@ pub(super) async fn a_namespaces_name_is_unique_in_the_installation(subject: Arc
     let world = World::new(subject).await;
     let twin = Change::new().write(Write::Namespace(namespace("default", world.now().await)));
     assert_eq!(world.refused(twin).await, CommitError::NameTaken(Taken::Namespace));
-    assert_eq!(world.store.namespaces().await.expect("a read").len(), 1);
+    assert_eq!(world.store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
 }
 
 pub(super) async fn a_deleted_agents_name_is_free_again(subject: Arc<dyn Subject>) {

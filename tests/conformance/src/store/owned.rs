@@ -12,7 +12,7 @@ use occ_core::{
         AccountCredential, AccountCredentialKind, HarnessAuth, LaunchSettings, OwnedKind, Preset, ServiceAccount,
         TokenSource,
     },
-    store::{Change, CommitError, Expect, FirstAnswer, OwnedRow, Taken, Write},
+    store::{Change, CommitError, Expect, FirstAnswer, OwnedRow, Slice, Taken, Write},
 };
 
 use super::{Subject, world::World};
@@ -55,7 +55,7 @@ pub(super) async fn small_resources_read_back_and_are_fenced_by_their_version(su
     world.write(Write::Owned(OwnedRow::preset(&preset, 1))).await;
     let presets = world
         .store
-        .all_owned(world.namespace, OwnedKind::Preset)
+        .all_owned(world.namespace, OwnedKind::Preset, &Slice::ALL)
         .await
         .expect("a read");
     assert_eq!(presets.len(), 1, "a name is unique among its kind only");

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use occ_core::{
-    driver::{Action, IdentityKind, ResourceKind},
+    driver::{Action, IdentityKind, ResourceKind, StateWrite, StoredRecord},
     iam::{AccessBinding, ExactResource, Permission, PolicyReader as _, Role, Subject as Granted},
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
-    store::{Change, CommitError, Expect, NewServiceKey, Write},
+    store::{Change, CommitError, DeployQuery, Expect, NewServiceKey, Write},
     time::Timestamp,
 };
 
@@ -88,6 +88,87 @@ pub(super) async fn grants_are_those_of_the_principal(subject: Arc<dyn Subject>)
         principals.iter().map(|p| &p.id).collect::<Vec<_>>(),
         [&agent.service_principal_id]
     );
+}
+
+pub(super) async fn admission_reads_the_policy_and_the_records_that_it_would_ask_for(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let (agent, other) = (world.agent("triage").await, world.agent("other").await);
+    let (own, unbound) = (role("role_own", Some(world.namespace)), role("role_unbound", None));
+    let both = role("role_both", None);
+    let staged = |driver: &str, key: String| StateWrite {
+        driver: driver.to_owned(),
+        key,
+        expected: None,
+        value: Some(b"bytes".to_vec()),
+    };
+    let (configuration, secret) = (agent.configuration_id.to_string(), world.secret.id.to_string());
+    let change = Change::new()
+        .write(Write::Role(own.clone()))
+        .write(Write::Role(unbound))
+        .write(Write::Role(both.clone()))
+        .write(Write::AccessBinding(binding("b_actor", &own, &world.actor, None)))
+        .write(Write::AccessBinding(binding("a_actor", &both, &world.actor, None)))
+        .write(Write::AccessBinding(binding(
+            "agent",
+            &both,
+            &agent.service_principal_id,
+            None,
+        )))
+        .write(Write::AccessBinding(binding(
+            "other",
+            &own,
+            &other.service_principal_id,
+            None,
+        )))
+        .state(vec![
+            staged("configuration/local", configuration.clone()),
+            staged("secret/local", secret.clone()),
+            staged("secret/local", "another".to_owned()),
+            staged("secret/elsewhere", secret.clone()),
+        ]);
+    world.commit(change).await;
+
+    let query = DeployQuery {
+        policy_of: Some(world.actor.clone()),
+        records_of: vec!["configuration/local".to_owned(), "secret/local".to_owned()],
+        ..DeployQuery::rows(world.namespace, agent.id)
+    };
+    let mut read = world.store.deploy_read(&query).await.expect("a read");
+    let mut expected = Vec::new();
+    for principal in [&world.actor, &agent.service_principal_id] {
+        expected.push((principal.clone(), world.store.grants(principal).await.expect("a read")));
+    }
+    assert!(expected.iter().all(|(_, grants)| !grants.bindings.is_empty()));
+    let by_id = |left: &(PrincipalId, _), right: &(PrincipalId, _)| left.0.as_str().cmp(right.0.as_str());
+    read.policy.sort_by(by_id);
+    expected.sort_by(by_id);
+    assert_eq!(read.policy, expected);
+    let mut kept = Vec::new();
+    for (driver, key) in [("configuration/local", configuration), ("secret/local", secret)] {
+        let entry = world
+            .store
+            .read(driver, &key)
+            .await
+            .expect("a read")
+            .expect("the record");
+        let driver = driver.to_owned();
+        kept.push(StoredRecord { driver, key, entry });
+    }
+    read.records.sort_by(|left, right| left.driver.cmp(&right.driver));
+    assert_eq!(read.records, kept);
+
+    // Nothing is read that is not asked for, and nothing of an Agent of another Namespace.
+    let rows = DeployQuery::rows(world.namespace, agent.id);
+    let rows = world.store.deploy_read(&rows).await.expect("a read");
+    assert_eq!((rows.policy, rows.records), (Vec::new(), Vec::new()));
+    let elsewhere = DeployQuery {
+        namespace: NamespaceId::random(),
+        ..query
+    };
+    let elsewhere = world.store.deploy_read(&elsewhere).await.expect("a read");
+    assert_eq!(elsewhere.records, Vec::new());
+    let principals: Vec<_> = elsewhere.policy.iter().map(|(principal, _)| principal).collect();
+    assert_eq!(principals, [&world.actor]);
 }
 
 pub(super) async fn policy_of_a_removed_resource_goes_with_it(subject: Arc<dyn Subject>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use occ_core::{
     reason::Success,
     resource::{Agent, HarnessAuth, SecretBinding, SecretBindings, SecretDelivery},
-    store::{Change, CommitError, Consumers, Expect, Write},
+    store::{Change, CommitError, Consumers, Expect, Slice, Write},
 };
 
 use super::{
@@ -116,9 +116,22 @@ pub(super) async fn what_is_referred_to_is_not_deleted(subject: Arc<dyn Subject>
     for write in deletions {
         assert_eq!(world.refused(Change::new().write(write)).await, CommitError::Refused);
     }
-    assert_eq!(world.store.secrets(world.namespace).await.expect("a read").len(), 1);
     assert_eq!(
-        world.store.configurations(world.namespace).await.expect("a read").len(),
+        world
+            .store
+            .secrets(world.namespace, &Slice::ALL)
+            .await
+            .expect("a read")
+            .len(),
+        1
+    );
+    assert_eq!(
+        world
+            .store
+            .configurations(world.namespace, &Slice::ALL)
+            .await
+            .expect("a read")
+            .len(),
         1
     );
 }

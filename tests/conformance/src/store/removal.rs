@@ -8,7 +8,7 @@ use occ_core::{
     id::{NamespaceId, ServiceKeyId},
     reason::Success,
     resource::{Agent, Namespace, NamespaceStatus, WorkspaceFiles, WorkspaceSetup},
-    store::{Change, CommitError, Expect, NewServiceKey, Taken, WorkState, Write},
+    store::{Change, CommitError, Expect, NewServiceKey, Slice, Taken, WorkState, Write},
     work::Target,
 };
 use uuid::Uuid;
@@ -300,7 +300,7 @@ pub(super) async fn a_tombstone_keeps_the_id_and_the_name(subject: Arc<dyn Subje
     world.commit(change).await;
 
     assert_eq!(world.store.namespace(second.id).await, Ok(None));
-    assert_eq!(world.store.namespaces().await.expect("a read").len(), 1);
+    assert_eq!(world.store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
     assert_eq!(world.store.service_key(scoped.id).await, Ok(None));
     assert_eq!(world.store.roles(second.id).await, Ok(vec![]));
     assert_eq!(world.store.grants(&world.actor).await.expect("a read").bindings, vec![]);

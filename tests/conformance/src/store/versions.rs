@@ -9,7 +9,7 @@ use occ_core::{
         WorkspaceSetup,
     },
     revision,
-    store::{Change, CommitError, WorkState, Write},
+    store::{Change, CommitError, DeployQuery, WorkState, Write},
     work::{FailureData, NewWork, Target, Transition},
 };
 use uuid::Uuid;
@@ -179,7 +179,7 @@ pub(super) async fn admission_reads_what_the_draft_names(subject: Arc<dyn Subjec
 
     let read = world
         .store
-        .deploy_read(world.namespace, agent.id)
+        .deploy_read(&DeployQuery::rows(world.namespace, agent.id))
         .await
         .expect("a read");
     let mut expected = vec![bound, world.secret.clone()];
@@ -191,7 +191,7 @@ pub(super) async fn admission_reads_what_the_draft_names(subject: Arc<dyn Subjec
     assert!(read.now >= at && read.namespace.is_some());
     let elsewhere = world
         .store
-        .deploy_read(occ_core::id::NamespaceId::random(), agent.id)
+        .deploy_read(&DeployQuery::rows(occ_core::id::NamespaceId::random(), agent.id))
         .await
         .expect("a read");
     assert!(elsewhere.namespace.is_none() && elsewhere.agent.is_none() && elsewhere.secrets.is_empty());

@@ -13,7 +13,7 @@ use occ_core::{
         PrincipalId, Secret, SecretBindings, SecretSnapshot, SecretSource, SecretSourceKind, Snapshot,
     },
     revision,
-    store::{Change, CommitError, ConfigurationRow, Expect, Store, WorkState, Write},
+    store::{Change, CommitError, ConfigurationRow, DeployQuery, Expect, Store, WorkState, Write},
     time::Timestamp,
     trace::TraceContext,
     work::{Claim, Lease, NewWork, Target, Transition},
@@ -208,7 +208,11 @@ impl World {
 
     /// Admits the next version: the version, the desired state and the work, in one change.
     pub(super) async fn deploy(&self, agent: &Agent) -> AgentRevision {
-        let read = self.store.deploy_read(self.namespace, agent.id).await.expect("a read");
+        let read = self
+            .store
+            .deploy_read(&DeployQuery::rows(self.namespace, agent.id))
+            .await
+            .expect("a read");
         let revision = self.next_revision(agent, read.revisions + 1, read.now);
         let mut draft = read.agent.expect("the Agent").agent;
         draft.desired_runtime_state = DesiredRuntimeState::Running;

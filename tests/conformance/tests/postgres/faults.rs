@@ -6,7 +6,7 @@ use occ_conformance::store::Subject as _;
 use occ_core::{
     id::{AgentId, ConfigurationId, NamespaceId},
     store::{
-        CommitError, Store,
+        CommitError, Slice, Store,
         postgres::{PostgresSettings, PostgresStore},
     },
     work::Lease,
@@ -75,7 +75,7 @@ pub async fn a_frozen_connection_does_not_stop_claims() {
     // Several connections are open.
     let reads = (0..8).map(|_| {
         let store = store.clone();
-        tokio::spawn(async move { store.namespaces().await.map(drop) })
+        tokio::spawn(async move { store.namespaces(&Slice::ALL).await.map(drop) })
     });
     for read in reads.collect::<Vec<_>>() {
         read.await.expect("no panic").expect("a read");
@@ -95,7 +95,7 @@ pub async fn a_frozen_connection_does_not_stop_claims() {
     proxy.freeze();
     assert_eq!(store.renew(claims[0].token, LONG).await, Ok(true));
     proxy.freeze();
-    assert_eq!(store.namespaces().await.expect("a read").len(), 1);
+    assert_eq!(store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
 }
 
 /// Every connection is cut, again and again: reads do not notice, and what was acknowledged is there.

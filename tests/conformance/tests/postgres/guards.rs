@@ -6,7 +6,7 @@ use occ_conformance::store::Subject as _;
 use occ_core::{
     reason::Success,
     store::{
-        Change, Store, StoreError, Write,
+        Change, Slice, Store, StoreError, Write,
         postgres::{PostgresSettings, PostgresStore},
     },
     work::{Lease, Transition},
@@ -246,7 +246,7 @@ pub async fn the_application_prunes_nothing() {
     let url = format!("{url}{more}options[role]=occ_application");
     let settings = PostgresSettings::from_url(&url).expect("settings");
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("it opens"));
-    let allowed = store.namespaces().await.expect("a read").len();
+    let allowed = store.namespaces(&Slice::ALL).await.expect("a read").len();
     assert_eq!(allowed, 1);
     assert_eq!(store.prune_work(Duration::ZERO, 10).await, Err(StoreError::NotAllowed));
     assert_eq!(store.prune_audit(Duration::ZERO, 10).await, Err(StoreError::NotAllowed));

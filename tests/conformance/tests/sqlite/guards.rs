@@ -5,7 +5,7 @@ use std::time::Duration;
 use occ_conformance::store::Subject as _;
 use occ_core::{
     reason::Success,
-    store::{Change, StoreError, Write},
+    store::{Change, Slice, StoreError, Write},
     work::{Lease, Transition},
 };
 use sqlx::{AssertSqlSafe, SqliteConnection};
@@ -148,13 +148,19 @@ pub async fn only_possible_shapes_are_stored() {
 pub async fn undecodable_rows_are_named_and_their_siblings_read() {
     let (subject, mut db) = populated().await;
     let store = subject.store();
-    let namespace = store.namespaces().await.expect("a read").remove(0).namespace.id;
+    let namespace = store
+        .namespaces(&Slice::ALL)
+        .await
+        .expect("a read")
+        .remove(0)
+        .namespace
+        .id;
     let agent = store.agents(namespace).await.expect("a read").remove(0).agent.id;
     let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE agents SET harness_auth = '{\"method\":\"gone\"}'";
     sqlx::raw_sql(spoil).execute(&mut db).await.expect("a row is spoilt");
     assert_eq!(store.agent(namespace, agent).await, Err(StoreError::Corrupt("Agent")));
     assert_eq!(store.agents(namespace).await, Err(StoreError::Corrupt("Agent")));
-    assert_eq!(store.secrets(namespace).await.expect("a read").len(), 1);
+    assert_eq!(store.secrets(namespace, &Slice::ALL).await.expect("a read").len(), 1);
     assert_eq!(store.revisions(namespace, agent).await.expect("a read").len(), 3);
     let error = store
         .agent(namespace, agent)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use occ_core::store::{
-    Change, CommitError, Store as _, StoreError,
+    Change, CommitError, Slice, Store as _, StoreError,
     sqlite::{OpenError, SqliteStore},
 };
 use sqlx::{AssertSqlSafe, Connection as _};
@@ -112,7 +112,7 @@ pub async fn a_damaged_database_is_refused() {
         Err(error) => assert!(matches!(error, OpenError::NotADatabase { .. }), "{error}"),
         Ok(store) => {
             assert!(matches!(
-                store.namespaces().await,
+                store.namespaces(&Slice::ALL).await,
                 Err(StoreError::Corrupt(_) | StoreError::Unavailable)
             ));
             store.close().await;
@@ -234,7 +234,7 @@ pub async fn opening_at_once_in_two_handles_migrates_once() {
     }
     World::create(Arc::new(stores[0].clone())).await;
     for store in &stores {
-        assert_eq!(store.namespaces().await.expect("a read").len(), 1);
+        assert_eq!(store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
     }
     let versions: i64 = sqlx::query_scalar("SELECT count(*) FROM schema_version")
         .fetch_one(&mut raw(&file).await)
@@ -255,10 +255,10 @@ pub async fn a_closed_store_leaves_one_file_and_answers_no_more() {
         .map(|e| e.expect("an entry").file_name())
         .collect();
     assert_eq!(names, ["occ.db"]);
-    assert_eq!(store.namespaces().await, Err(StoreError::Unavailable));
+    assert_eq!(store.namespaces(&Slice::ALL).await, Err(StoreError::Unavailable));
     assert_eq!(store.commit(Change::new()).await, Err(CommitError::Unavailable));
     let store = SqliteStore::open(&file).await.expect("the store opens again");
-    assert_eq!(store.namespaces().await.expect("a read").len(), 1);
+    assert_eq!(store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
 }
 
 pub async fn a_database_in_memory_is_a_store() {
@@ -268,7 +268,7 @@ pub async fn a_database_in_memory_is_a_store() {
     assert_eq!(world.count().await, 1);
     // Another is another.
     let other = SqliteStore::open_in_memory().await.expect("it opens");
-    assert_eq!(other.namespaces().await, Ok(vec![]));
+    assert_eq!(other.namespaces(&Slice::ALL).await, Ok(vec![]));
     store.close().await;
-    assert_eq!(store.namespaces().await, Err(StoreError::Unavailable));
+    assert_eq!(store.namespaces(&Slice::ALL).await, Err(StoreError::Unavailable));
 }

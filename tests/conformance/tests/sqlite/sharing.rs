@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use occ_conformance::store::Subject as _;
-use occ_core::store::CommitError;
+use occ_core::store::{CommitError, DeployQuery, Slice};
 
 use crate::{
     crash::whole,
@@ -34,7 +34,13 @@ pub async fn a_reader_sees_one_moment_while_another_writes() {
     let subject = SqliteSubject::new().await;
     let mut world = World::create(subject.store()).await;
     let (reader, store) = (subject.second().await, subject.store());
-    let namespace = store.namespaces().await.expect("a read").remove(0).namespace.id;
+    let namespace = store
+        .namespaces(&Slice::ALL)
+        .await
+        .expect("a read")
+        .remove(0)
+        .namespace
+        .id;
     let agent = store.agents(namespace).await.expect("a read").remove(0).agent.id;
     let writer = tokio::spawn(async move {
         for _ in 0..50 {
@@ -44,14 +50,21 @@ pub async fn a_reader_sees_one_moment_while_another_writes() {
     let mut seen = 0;
     while !writer.is_finished() {
         // Each step writes the Agent's row and one version: in one moment the two agree.
-        let read = reader.deploy_read(namespace, agent).await.expect("a read");
+        let read = reader
+            .deploy_read(&DeployQuery::rows(namespace, agent))
+            .await
+            .expect("a read");
         assert_eq!(read.agent.expect("the Agent").version, read.revisions + 1);
         assert!(read.revisions >= seen);
         seen = read.revisions;
     }
     writer.await.expect("no panic");
     assert_eq!(
-        reader.deploy_read(namespace, agent).await.expect("a read").revisions,
+        reader
+            .deploy_read(&DeployQuery::rows(namespace, agent))
+            .await
+            .expect("a read")
+            .revisions,
         50
     );
 }

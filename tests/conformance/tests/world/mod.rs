@@ -12,7 +12,7 @@ use occ_core::{
         PrincipalId, Secret, SecretBindings, SecretSource, SecretSourceKind, Snapshot,
     },
     revision,
-    store::{Change, CommitError, ConfigurationRow, Expect, Store, Write},
+    store::{Change, CommitError, ConfigurationRow, DeployQuery, Expect, Slice, Store, Write},
     work::{NewWork, Target},
 };
 
@@ -37,7 +37,7 @@ pub const DRIVER: &str = "configuration/test";
 impl World {
     /// Over the Agent that an earlier process left, or a new one.
     pub async fn open(store: Arc<dyn Store>) -> Self {
-        let namespaces = store.namespaces().await.expect("a read");
+        let namespaces = store.namespaces(&Slice::ALL).await.expect("a read");
         let Some(namespace) = namespaces.first().map(|row| row.namespace.id) else {
             return Self::create(store).await;
         };
@@ -126,7 +126,7 @@ impl World {
     /// How many versions there are.
     pub async fn count(&self) -> u64 {
         self.store
-            .deploy_read(self.namespace, self.agent.id)
+            .deploy_read(&DeployQuery::rows(self.namespace, self.agent.id))
             .await
             .expect("a read")
             .revisions
@@ -136,7 +136,7 @@ impl World {
     pub async fn step(&mut self, load: Load) -> Result<u64, CommitError> {
         let read = self
             .store
-            .deploy_read(self.namespace, self.agent.id)
+            .deploy_read(&DeployQuery::rows(self.namespace, self.agent.id))
             .await
             .expect("a read");
         let number = read.revisions + 1;

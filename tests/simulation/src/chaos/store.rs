@@ -10,6 +10,7 @@ use occ_core::{
     store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult},
     work::{Claim, ClaimToken, Lease, Target},
 };
+use tokio::sync::watch;
 
 use super::{dice::Dice, rules::Rules};
 use crate::memory::MemoryStore;
@@ -161,6 +162,10 @@ macro_rules! reads {
 
             async fn work_arrived(&self) {
                 self.inner.work_arrived().await;
+            }
+
+            fn movements(&self) -> watch::Receiver<()> {
+                self.inner.movements()
             }
         }
     };

@@ -14,6 +14,7 @@ use occ_core::{
     store::{Change, CommitError, PassRead, Store, StoreResult},
     work::{Claim, ClaimToken, Lease, Target},
 };
+use tokio::sync::watch;
 
 use super::gate::Gate;
 
@@ -57,6 +58,10 @@ macro_rules! passed_on {
                     self.gate.point().await;
                 }
                 Ok(claims)
+            }
+
+            fn movements(&self) -> watch::Receiver<()> {
+                self.inner.movements()
             }
 
             async fn commit(&self, change: Change) -> Result<(), CommitError> {

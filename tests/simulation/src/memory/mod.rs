@@ -25,13 +25,16 @@ use occ_core::{
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        ServiceKeyRow, SessionRow, Store, StoreResult, WorkState, Write,
+        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
+        ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// The first moment of every store: 2026-01-01.
 const EPOCH: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -42,6 +45,7 @@ struct Inner {
     /// How far the store's clock is ahead of the runtime's, in milliseconds.
     ahead: Mutex<i64>,
     arrived: Notify,
+    moved: watch::Sender<()>,
 }
 
 /// A store that is gone with its last clone.
@@ -61,6 +65,7 @@ impl Default for MemoryStore {
             began: Instant::now(),
             ahead: Mutex::default(),
             arrived: Notify::new(),
+            moved: watch::Sender::default(),
         }))
     }
 }
@@ -90,6 +95,7 @@ impl MemoryStore {
     }
 
     fn wake(&self) {
+        self.0.moved.send_replace(());
         self.0.arrived.notify_waiters();
         self.0.arrived.notify_one();
     }
@@ -139,10 +145,14 @@ impl PolicyReader for MemoryStore {
     }
 }
 
-/// Sorted as every list is: by creation, then by id.
-fn by_creation<T, K: Ord>(mut rows: Vec<T>, key: impl Fn(&T) -> (Timestamp, K)) -> Vec<T> {
-    rows.sort_by_key(key);
-    rows
+/// A part of what is sorted as every list is: by creation, then by id.
+fn by_creation<T, K: ToString>(slice: &Slice, mut rows: Vec<T>, key: impl Fn(&T) -> (Timestamp, K)) -> Vec<T> {
+    let place = |row: &T| {
+        let (at, id) = key(row);
+        (at.as_millis(), id.to_string())
+    };
+    rows.sort_by_key(place);
+    slice.of(rows, place)
 }
 
 #[async_trait]
@@ -159,12 +169,14 @@ impl Store for MemoryStore {
         Ok(self.look(|data, _| data.namespace(id).cloned()))
     }
 
-    async fn namespaces(&self) -> StoreResult<Vec<NamespaceRow>> {
+    async fn namespaces(&self, slice: &Slice) -> StoreResult<Vec<NamespaceRow>> {
         let rows = self.look(|data, _| {
             let live = data.namespaces.values().filter(|named| !named.tombstone);
             live.map(|named| named.row.clone()).collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.namespace.created_at, row.namespace.id)))
+        Ok(by_creation(slice, rows, |row| {
+            (row.namespace.created_at, row.namespace.id)
+        }))
     }
 
     async fn namespace_contents(&self, id: NamespaceId, limit: u32) -> StoreResult<Vec<(&'static str, String)>> {
@@ -182,12 +194,12 @@ impl Store for MemoryStore {
             .filter(|row| row.namespace_id == namespace))
     }
 
-    async fn configurations(&self, namespace: NamespaceId) -> StoreResult<Vec<ConfigurationRow>> {
+    async fn configurations(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<ConfigurationRow>> {
         let rows = self.look(|data, _| {
             let rows = data.configurations.values().filter(|row| row.namespace_id == namespace);
             rows.cloned().collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.created_at, row.id)))
+        Ok(by_creation(slice, rows, |row| (row.created_at, row.id)))
     }
 
     async fn secret(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Option<Secret>> {
@@ -196,12 +208,12 @@ impl Store for MemoryStore {
             .filter(|row| row.namespace_id == namespace))
     }
 
-    async fn secrets(&self, namespace: NamespaceId) -> StoreResult<Vec<Secret>> {
+    async fn secrets(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<Secret>> {
         let rows = self.look(|data, _| {
             let rows = data.secrets.values().filter(|row| row.namespace_id == namespace);
             rows.cloned().collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.created_at, row.id)))
+        Ok(by_creation(slice, rows, |row| (row.created_at, row.id)))
     }
 
     async fn secret_consumers(&self, namespace: NamespaceId, id: SecretId) -> StoreResult<Consumers> {
@@ -228,7 +240,9 @@ impl Store for MemoryStore {
             let rows = data.agents.values().filter(|row| row.agent.namespace_id == namespace);
             rows.cloned().collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.agent.created_at, row.agent.id)))
+        Ok(by_creation(&Slice::ALL, rows, |row| {
+            (row.agent.created_at, row.agent.id)
+        }))
     }
 
     async fn revision(
@@ -246,8 +260,8 @@ impl Store for MemoryStore {
         Ok(rows)
     }
 
-    async fn deploy_read(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<DeployRead> {
-        Ok(self.look(|data, now| data.deploy_read(now, namespace, agent)))
+    async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {
+        Ok(self.look(|data, now| data.deploy_read(now, query)))
     }
 
     async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
@@ -284,13 +298,13 @@ impl Store for MemoryStore {
         Ok(self.look(|data, now| data.account(now, name)))
     }
 
-    async fn accounts(&self) -> StoreResult<Vec<AccountRow>> {
+    async fn accounts(&self, slice: &Slice) -> StoreResult<Vec<AccountRow>> {
         let rows = self.look(|data, now| {
             let principals = data.accounts.values().map(|account| &account.new.principal);
             let rows = principals.filter_map(|id| data.account(now, AccountName::Principal(id)));
             rows.collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.created_at, row.principal.clone())))
+        Ok(by_creation(slice, rows, |row| (row.created_at, row.principal.clone())))
     }
 
     async fn session(&self, id: SessionId) -> StoreResult<Option<SessionRow>> {
@@ -339,12 +353,12 @@ impl Store for MemoryStore {
         Ok(row.filter(|row| row.namespace_id == namespace && row.kind == kind))
     }
 
-    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind) -> StoreResult<Vec<OwnedRow>> {
+    async fn all_owned(&self, namespace: NamespaceId, kind: OwnedKind, slice: &Slice) -> StoreResult<Vec<OwnedRow>> {
         let rows = self.look(|data, _| {
             let own = |row: &&OwnedRow| row.namespace_id == namespace && row.kind == kind;
             data.owned.values().filter(own).cloned().collect::<Vec<_>>()
         });
-        Ok(by_creation(rows, |row| (row.created_at, row.id.clone())))
+        Ok(by_creation(slice, rows, |row| (row.created_at, row.id.clone())))
     }
 
     async fn first_answer(&self, principal: &PrincipalId, key: &str) -> StoreResult<Option<FirstAnswer>> {
@@ -415,7 +429,11 @@ impl Store for MemoryStore {
     }
 
     async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
-        Ok(self.alter(|data, now| data.claim(now, limit, lease)))
+        let claims = self.alter(|data, now| data.claim(now, limit, lease));
+        if !claims.is_empty() {
+            self.0.moved.send_replace(());
+        }
+        Ok(claims)
     }
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
@@ -455,5 +473,9 @@ impl Store for MemoryStore {
 
     async fn work_arrived(&self) {
         self.0.arrived.notified().await;
+    }
+
+    fn movements(&self) -> watch::Receiver<()> {
+        self.0.moved.subscribe()
     }
 }

@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use occ_core::{
     audit::chain::{self, AuditRecord, Seal},
+    driver::StoredRecord,
     iam::{Grants, Subject},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret, TokenSource},
     store::{
-        Consumers, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow, WorkState,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow,
+        WorkState,
     },
     time::Timestamp,
     work::{ClaimToken, Lane, NewWork, Target},
@@ -212,7 +214,8 @@ impl Data {
         }
     }
 
-    pub(super) fn deploy_read(&self, now: Timestamp, namespace: NamespaceId, agent: AgentId) -> DeployRead {
+    pub(super) fn deploy_read(&self, now: Timestamp, query: &DeployQuery) -> DeployRead {
+        let (namespace, agent) = (query.namespace, query.agent);
         let row = self
             .agents
             .get(&agent)
@@ -226,13 +229,31 @@ impl Data {
             .flat_map(|row| row.secret_bindings.values())
             .map(|binding| binding.source.id);
         let named: BTreeSet<_> = drafted.into_iter().chain(bound).collect();
+        let secrets = self.of_namespace(&named, namespace);
+        let principals = query.policy_of.iter().flat_map(|caller| {
+            let own = row.map(|row| &row.agent.service_principal_id);
+            [caller].into_iter().chain(own.filter(move |own| *own != caller))
+        });
+        let keys = configuration.iter().map(|row| row.id.to_string());
+        let keys: Vec<_> = keys.chain(secrets.iter().map(|secret| secret.id.to_string())).collect();
+        let slots = query
+            .records_of
+            .iter()
+            .flat_map(|driver| keys.iter().map(|key| (driver.clone(), key.clone())));
         DeployRead {
             now,
             namespace: self.namespace(namespace).cloned(),
             agent: row.cloned(),
             configuration: configuration.cloned(),
-            secrets: self.of_namespace(&named, namespace),
             revisions: self.revision_count(agent),
+            policy: principals.map(|who| (who.clone(), self.grants(who))).collect(),
+            records: slots
+                .filter_map(|(driver, key)| {
+                    let entry = self.records.get(&(driver.clone(), key.clone())).cloned()?;
+                    Some(StoredRecord { driver, key, entry })
+                })
+                .collect(),
+            secrets,
         }
     }
 

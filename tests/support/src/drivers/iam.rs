@@ -104,6 +104,10 @@ impl IamDriver for ScriptedIam {
         self.inner.identity()
     }
 
+    fn decides_by_stored_policy(&self) -> bool {
+        self.inner.decides_by_stored_policy()
+    }
+
     async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
         self.live()?;
         self.inner.lookup(cx, principal).await

@@ -17,9 +17,10 @@ use occ_core::{
     iam::{Grants, PolicyReader},
     id::{AgentId, NamespaceId, RevisionId},
     resource::PrincipalId,
-    store::{Change, CommitError, PassRead, SavedAgent, SavedRevision, Store, StoreResult, Write},
+    store::{Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreResult, Write},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
+use tokio::sync::watch;
 
 type Race = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
@@ -75,7 +76,7 @@ impl RecordingStore {
         *lock(&self.watch) = Some(watch);
     }
 
-    /// From now on nothing says that work arrived.
+    /// From now on nothing says that work arrived or moved.
     pub fn deafen(&self) {
         self.deaf.store(true, Ordering::Relaxed);
     }
@@ -158,6 +159,13 @@ macro_rules! passed_on {
                 !self.deaf.load(Ordering::Relaxed) && self.inner.hears()
             }
 
+            fn movements(&self) -> watch::Receiver<()> {
+                if self.deaf.load(Ordering::Relaxed) {
+                    return watch::channel(()).1;
+                }
+                self.inner.movements()
+            }
+
             async fn work_arrived(&self) {
                 if self.deaf.load(Ordering::Relaxed) {
                     std::future::pending::<()>().await;
@@ -202,7 +210,9 @@ macro_rules! passed_on {
 
 crate::store_reads! { passed_on
     fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
-    fn saved_agents(&self, namespace: NamespaceId, id: Option<AgentId>) -> StoreResult<Vec<SavedAgent>>;
-    fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, id: Option<RevisionId>) -> StoreResult<Vec<SavedRevision>>;
+    fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>>;
+    fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>>;
+    fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;
+    fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, slice: &Slice) -> StoreResult<Vec<SavedRevision>>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
 }
