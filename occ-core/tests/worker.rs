@@ -6,12 +6,14 @@ use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     control::Answer,
-    driver::{Action, EffectError, Fault, FaultKind, ResourceKind, RevisionObservation, Stop},
-    id::{AgentId, RevisionId},
+    driver::{
+        Action, EffectError, EffectResult, Fault, FaultKind, NamespaceState, ResourceKind, RevisionObservation, Stop,
+    },
+    id::{AgentId, NamespaceId, RevisionId},
     reason::{Dependency, Failure, Pending, RuntimeCode, RuntimeFailure, Token},
     resource::{DesiredRuntimeState, NamespaceStatus},
     status::{Deployment, DeploymentStatus},
-    store::{CommitError, Store},
+    store::{CommitError, Expect, Store},
     time::Timestamp,
     work::Policy,
     worker::{Worker, WorkerHandle},
@@ -374,28 +376,97 @@ async fn a_result_is_published_once_the_store_is_back() {
     worker.shutdown().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_whose_creator_may_no_longer_create_it_fails() {
-    let world = World::new().await;
+/// A Namespace that nobody has provided yet.
+async fn second(world: &World) -> NamespaceId {
     let input = occ_core::control::CreateNamespace {
         name: "second".parse().expect("a name"),
         existing_namespace: None,
     };
-    let namespace = world
-        .plane
-        .create_namespace(&world.admin, input)
-        .await
-        .expect("a new Namespace");
+    let created = world.plane.create_namespace(&world.admin, input).await;
+    created.expect("a new Namespace").id
+}
+
+async fn fails(world: &World, namespace: NamespaceId) {
+    until(async || {
+        let read = world.plane.namespace(&world.admin, namespace).await.expect("a read");
+        (read.status == NamespaceStatus::Failed).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_whose_creator_may_no_longer_create_it_fails() {
+    let world = World::new().await;
+    let namespace = second(&world).await;
     world
         .iam
         .deny(&world.admin.principal, Action::Create, ResourceKind::Namespace);
     let worker = work(&world);
+    fails(&world, namespace).await;
+    assert!(!world.compute.calls().contains(&Call::EnsureNamespace(namespace)));
+    worker.shutdown().await;
+}
+
+fn once() -> Policy {
+    Policy {
+        max_attempts: 1,
+        // What happens during one pass is not met by another.
+        concurrency: 1,
+        ..quick()
+    }
+}
+
+/// What the Compute does and answers when it is asked to provide this Namespace. It provides the other one, `default`.
+fn when_provided<F>(world: &World, namespace: NamespaceId, answer: F)
+where
+    F: Fn() -> EffectResult<()> + Clone + Send + 'static,
+{
+    for _ in 0..2 {
+        let answer = answer.clone();
+        world.compute.ensure_namespace.with(move |namespace_id| {
+            if namespace_id == namespace {
+                answer()?;
+            }
+            Ok(NamespaceState {
+                namespace_id,
+                done: true,
+            })
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_moved_during_its_last_attempt_fails() {
+    let world = World::new().await;
+    let namespace = second(&world).await;
+    let store = Arc::clone(&world.store);
+    when_provided(&world, namespace, move || {
+        store.fail(CommitError::Conflict(Expect::Namespace(namespace, 1)));
+        Ok(())
+    });
+    let worker = work_with(&world, once());
+    fails(&world, namespace).await;
+    worker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_is_deleted_while_its_provision_fails_is_deleted() {
+    let world = World::new().await;
+    let namespace = second(&world).await;
+    let (store, plane, admin) = (Arc::clone(&world.store), world.plane.clone(), world.admin.clone());
+    when_provided(&world, namespace, move || {
+        let (plane, admin) = (plane.clone(), admin.clone());
+        store.race(async move {
+            plane.delete_namespace(&admin, namespace).await.expect("it is empty");
+        });
+        Err(EffectError::Ownership)
+    });
+    let worker = work_with(&world, once());
     until(async || {
-        let read = world.plane.namespace(&world.admin, namespace.id).await.expect("a read");
-        (read.status == NamespaceStatus::Failed).then_some(())
+        let read = world.plane.namespace(&world.admin, namespace).await;
+        read.is_err().then_some(())
     })
     .await;
-    assert!(!world.compute.calls().contains(&Call::EnsureNamespace(namespace.id)));
     worker.shutdown().await;
 }
 

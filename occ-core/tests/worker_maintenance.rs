@@ -45,6 +45,7 @@ fn now(scene: &Scene) -> u64 {
 /// The bucket of the look that follows, and after how long it is due.
 fn next(run: &Run) -> Option<(u64, Duration)> {
     consequences(&run.transition(), &run.pass)
+        .writes
         .into_iter()
         .find_map(|WriteBox(write)| match write {
             Write::EnqueueLater(work, delay) => match work.target {

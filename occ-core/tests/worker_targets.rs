@@ -9,9 +9,9 @@ use occ_core::{
     driver::{EffectError, Stop},
     reason::{Failure, Pending, Success},
     resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
-    store::Write,
+    store::{Expect, Write},
     work::Transition,
-    worker::{WriteBox, consequences},
+    worker::{Consequences, WriteBox, consequences},
 };
 use pass_fixture::{Answers, Scene};
 
@@ -133,5 +133,15 @@ fn a_namespace_becomes_ready_or_failed_with_its_work() {
             }
         )
     };
-    assert!(consequences(&transition, &run.pass).iter().any(failed));
+    let followed = consequences(&transition, &run.pass);
+    assert!(followed.writes.iter().any(failed));
+    assert!(matches!(
+        followed.expect[..],
+        [Expect::NamespaceStatus(_, &[NamespaceStatus::Provisioning])]
+    ));
+
+    let mut deleted = run.pass.clone();
+    let row = deleted.read.namespace.as_mut().expect("the Namespace");
+    row.namespace.status = NamespaceStatus::Deleting;
+    assert_eq!(consequences(&transition, &deleted), Consequences::default());
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long one driver call of a request may take.
-const DRIVER_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const DRIVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What an operation touches, for keys that open one Namespace only.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use super::{
     lease::Heartbeat,
     pass::{ComputeFacts, StopRecord, WriteBox, revision_ref},
     runtime::revision_context,
-    settle::{consequences, settle},
+    settle::{Consequences, consequences, settle},
     telemetry,
 };
 use crate::{
@@ -104,7 +104,7 @@ async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &Cancel
             return;
         }
     };
-    publish(shared, &outcome, &pass, started, &heartbeat).await;
+    publish(shared, &outcome, pass, started, &heartbeat).await;
 }
 
 /// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.
@@ -147,8 +147,8 @@ impl crate::driver::StateReader for StateOf {
 }
 
 /// Settles the claim with the outcome's writes, in one change.
-async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Instant, heartbeat: &Heartbeat) {
-    let mut transition = settle(outcome, pass, &shared.policy, randomness::unit());
+async fn publish(shared: &Shared, outcome: &Outcome, mut pass: Pass, started: Instant, heartbeat: &Heartbeat) {
+    let mut transition = settle(outcome, &pass, &shared.policy, randomness::unit());
     let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
     match outcome {
         Outcome::Done {
@@ -160,35 +160,33 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
         Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
         _ => {}
     }
-    change
-        .writes
-        .extend(consequences(&transition, pass).into_iter().map(|write| write.0));
+    let mut committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
+    // Something else moved between the last read and the publication: look again in a new attempt. When there is none, the work
+    // ends with what belongs to its end as things are now.
+    while something_moved(&committed) {
+        transition = shared.policy.retry(
+            &pass.claim,
+            Pending::ActiveRevisionChanged,
+            Failure::ActiveRevisionChanged,
+            randomness::unit(),
+        );
+        if matches!(transition, Transition::Fail { .. }) {
+            match reread(shared, &pass.claim, heartbeat).await {
+                Ok(read) => pass.read = read,
+                Err(error) => {
+                    committed = Err(error);
+                    break;
+                }
+            }
+        }
+        let change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
+        committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
+    }
     let cause = pass.progress.cause().map(ToString::to_string);
     let cause = cause.as_deref().unwrap_or_default();
     let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
     // Why the stop of a refused candidate fails is for operators to see each time (seed).
     let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
-    change.writes.push(Write::Settle(pass.claim.token, transition.clone()));
-    let committed = match commit(shared, change, heartbeat).await {
-        Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
-            Err(CommitError::Conflict(Expect::ClaimHeld(pass.claim.token)))
-        }
-        // Something else moved between the last read and the publication: look again in a new attempt.
-        Err(CommitError::Conflict(_) | CommitError::StateConflict) => {
-            let retry = shared.policy.retry(
-                &pass.claim,
-                Pending::ActiveRevisionChanged,
-                Failure::ActiveRevisionChanged,
-                randomness::unit(),
-            );
-            transition = retry.clone();
-            let change = Change::new()
-                .expect(Expect::ClaimHeld(pass.claim.token))
-                .write(Write::Settle(pass.claim.token, retry));
-            commit(shared, change, heartbeat).await
-        }
-        other => other,
-    };
     let code = transition.code();
     match &committed {
         Ok(()) => telemetry::settled(&pass.claim, &transition, started.elapsed()),
@@ -216,6 +214,34 @@ async fn publish(shared: &Shared, outcome: &Outcome, pass: &Pass, started: Insta
             "worker.deferred"
         ),
         Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
+    }
+}
+
+/// The change with the transition and what belongs to it.
+fn settling(mut change: Change, transition: &Transition, pass: &Pass) -> Change {
+    let Consequences { expect, writes } = consequences(transition, pass);
+    change.expect.extend(expect);
+    change.writes.extend(writes.into_iter().map(|write| write.0));
+    change.write(Write::Settle(pass.claim.token, transition.clone()))
+}
+
+/// Whether a change was not committed because of something else than its claim.
+fn something_moved(committed: &Result<(), CommitError>) -> bool {
+    match committed {
+        Err(CommitError::Conflict(expect)) => !matches!(expect, Expect::ClaimHeld(_)),
+        Err(CommitError::StateConflict) => true,
+        _ => false,
+    }
+}
+
+/// The facts of now. A store that does not answer while the claim holds leaves the work to its recovery.
+async fn reread(shared: &Shared, claim: &Claim, heartbeat: &Heartbeat) -> Result<PassRead, CommitError> {
+    loop {
+        match shared.store.pass_read(&claim.target).await {
+            Ok(read) => return Ok(read),
+            Err(_) if heartbeat.renewed() => tokio::time::sleep(STORE_PAUSE).await,
+            Err(_) => return Err(CommitError::Unavailable),
+        }
     }
 }
 

@@ -23,4 +23,4 @@ pub use authority::Authority;
 pub use dispatch::{Worker, WorkerHandle};
 pub use health::WorkerHealth;
 pub use pass::{ComputeFacts, Event, Outcome, Pass, Progress, Step, StopRecord, WriteBox};
-pub use settle::{consequences, settle};
+pub use settle::{Consequences, consequences, settle};

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     reason::{Failure, Pending, RuntimeCode, RuntimeFailure, Success},
     resource::{DesiredRuntimeState, NamespaceStatus},
-    store::Write,
+    store::{Expect, Write},
     work::{FailureData, NewWork, Policy, Target, Transition, refused_stop_delay},
 };
 
@@ -72,9 +72,27 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
     }
 }
 
+/// What belongs to a transition, whatever outcome led to it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Consequences {
+    /// What must still hold.
+    pub expect: Vec<Expect>,
+    /// What is written.
+    pub writes: Vec<WriteBox>,
+}
+
+impl From<Option<WriteBox>> for Consequences {
+    fn from(write: Option<WriteBox>) -> Self {
+        Self {
+            expect: Vec::new(),
+            writes: write.into_iter().collect(),
+        }
+    }
+}
+
 /// What must be written with a transition, whatever outcome led to it: a Namespace whose provision is over is failed in the same
 /// change, and a selected version is looked after again.
-pub fn consequences(transition: &Transition, pass: &Pass) -> Vec<WriteBox> {
+pub fn consequences(transition: &Transition, pass: &Pass) -> Consequences {
     match (transition, pass.claim.target) {
         (
             Transition::Complete {
@@ -82,23 +100,28 @@ pub fn consequences(transition: &Transition, pass: &Pass) -> Vec<WriteBox> {
                 ..
             },
             _,
-        ) => next_look(pass).into_iter().collect(),
-        (Transition::Fail { .. }, Target::Maintenance { .. }) if selected(pass) => {
-            next_look(pass).into_iter().collect()
-        }
+        ) => next_look(pass).into(),
+        (Transition::Fail { .. }, Target::Maintenance { .. }) if selected(pass) => next_look(pass).into(),
         (Transition::Fail { failure, .. }, Target::Revision { .. }) if selected(pass) && continues(*failure) => {
-            next_look(pass).into_iter().collect()
+            next_look(pass).into()
         }
-        (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) => {
-            let status = NamespaceStatus::Failed;
-            vec![WriteBox(Write::NamespaceStatus {
+        // One that is being deleted stays so.
+        (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) if provided(pass) => Consequences {
+            expect: vec![Expect::NamespaceStatus(id, &[NamespaceStatus::Provisioning])],
+            writes: vec![WriteBox(Write::NamespaceStatus {
                 id,
-                status,
+                status: NamespaceStatus::Failed,
                 deletion_actor: None,
-            })]
-        }
-        _ => Vec::new(),
+            })],
+        },
+        _ => Consequences::default(),
     }
+}
+
+/// Whether the Namespace is still being provided.
+fn provided(pass: &Pass) -> bool {
+    let row = pass.read.namespace.as_ref();
+    row.is_some_and(|row| row.namespace.status == NamespaceStatus::Provisioning)
 }
 
 /// Whether the pass is over the version that its Agent's pointer names and that should run.

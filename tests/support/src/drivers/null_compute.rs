@@ -94,6 +94,8 @@ pub struct NullCompute {
     pub credentials_exist: Script<AgentRef, bool>,
     /// Answers of provisioning credentials; ordinarily done.
     pub provision_credentials: Script<AgentRef, ()>,
+    /// Answers of deleting credentials; ordinarily done.
+    pub delete_credentials: Script<AgentRef, ()>,
     /// Answers of a write into a workspace; ordinarily done.
     pub write_file: Script<RevisionRef, ()>,
     /// Answers of a look into the logs; ordinarily what [`NullCompute::log`] said last.
@@ -134,6 +136,7 @@ impl NullCompute {
             delete_agent: Script::default(),
             credentials_exist: Script::default(),
             provision_credentials: Script::default(),
+            delete_credentials: Script::default(),
             write_file: Script::default(),
             read_logs: Script::default(),
         }
@@ -393,8 +396,9 @@ impl RuntimeCredentials for NullCompute {
         Ok(())
     }
 
-    async fn delete(&self, _: &OperationContext, agent: &AgentRef) -> EffectResult<()> {
+    async fn delete(&self, cx: &OperationContext, agent: &AgentRef) -> EffectResult<()> {
         self.called(Call::DeleteCredentials(agent.id));
+        self.delete_credentials.play(cx, agent.clone(), ()).await?;
         self.lose_credentials(agent.id);
         Ok(())
     }
