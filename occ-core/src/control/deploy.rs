@@ -146,10 +146,10 @@ impl ControlPlane {
                 provisioned.of(&row.agent);
                 self.provision_credentials(&cx, &row.agent).await?;
             }
-            let revision = frozen(&row.agent, admitted, &read);
+            let frozen = Frozen::of(&row.agent, admitted, &read);
             let source = Source { draft: row, earlier };
-            let change = admission_change(op, &allowed, &read, &source, &revision).state(cx.state().take_staged());
-            let view = RevisionView::from(revision);
+            let view = RevisionView::from(frozen.revision.clone());
+            let change = admission_change(op, &allowed, &read, &source, frozen).state(cx.state().take_staged());
             if tries.commit(op.answering(change, &view)?).await? {
                 return Ok(view);
             }
@@ -308,15 +308,25 @@ impl Answers {
     }
 }
 
-fn frozen(agent: &Agent, admitted: Admitted, read: &DeployRead) -> AgentRevision {
-    AgentRevision {
-        id: RevisionId::random(),
-        namespace_id: agent.namespace_id,
-        agent_id: agent.id,
-        revision: admitted.number,
-        digest: revision::digest(&revision::canonical(&admitted.snapshot)),
-        snapshot: admitted.snapshot,
-        created_at: read.now,
+/// A version and its bytes.
+struct Frozen {
+    revision: AgentRevision,
+    bytes: Vec<u8>,
+}
+
+impl Frozen {
+    fn of(agent: &Agent, admitted: Admitted, read: &DeployRead) -> Self {
+        let bytes = revision::canonical(&admitted.snapshot);
+        let revision = AgentRevision {
+            id: RevisionId::random(),
+            namespace_id: agent.namespace_id,
+            agent_id: agent.id,
+            revision: admitted.number,
+            digest: revision::digest(&bytes),
+            snapshot: admitted.snapshot,
+            created_at: read.now,
+        };
+        Self { revision, bytes }
     }
 }
 
@@ -334,7 +344,7 @@ fn admission_change(
     allowed: &Authorization,
     read: &DeployRead,
     source: &Source<'_>,
-    revision: &AgentRevision,
+    Frozen { revision, bytes }: Frozen,
 ) -> Change {
     let (namespace, agent) = (revision.namespace_id, revision.agent_id);
     let mut change = Change::new().expect(Expect::NamespaceStatus(namespace, &[NamespaceStatus::Ready]));
@@ -366,8 +376,8 @@ fn admission_change(
     bound(change, &read.secrets)
         .expect(Expect::RevisionCount(agent, read.revisions))
         .write(Write::Revision {
-            revision: Box::new(revision.clone()),
-            bytes: revision::canonical(&revision.snapshot),
+            revision: Box::new(revision),
+            bytes,
         })
         .write(Write::Enqueue(op.work(target)))
         .audit(event)

@@ -26,8 +26,9 @@ use tokio::{
 
 use super::{arguments, connections::Connections, settings::PostgresSettings};
 
-/// Between two notifications: work that comes in bursts wakes everybody once.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Between two notifications: work that comes in bursts wakes everybody once. Each costs a statement and a wake-up of every process,
+/// which at a full rate of admissions would be one for each of them.
+const PAUSE: Duration = Duration::from_millis(10);
 /// The same for work that moves.
 const MOVED_PAUSE: Duration = Duration::from_millis(100);
 /// After so long in silence the listening connection is asked whether it still answers.
