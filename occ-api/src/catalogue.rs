@@ -227,7 +227,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "/accounts",
         Page(of::<PersonView>),
         "The accounts of people.",
-    ),
+    )
+    .query(PAGED),
     op(
         "createAccount",
         "POST",

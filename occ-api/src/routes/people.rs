@@ -61,7 +61,6 @@ pub(crate) struct CodeReply {
 #[allow(dead_code)] // As above.
 pub(crate) struct Created {
     account: PersonView,
-    #[schemars(required)]
     code: Option<CodeReply>,
 }
 
