@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use crate::served::{Seen, Served};
 
-/// What only the request of a commit holds.
-const COMMIT: &[u8] = br#""expects""#;
+/// What only the request of a commit holds: its audit.
+const COMMIT: &[u8] = b"openclaw.agents.deploy";
 
 struct Scene {
     /// Gone with it.

@@ -117,12 +117,25 @@ pub struct Grants {
 pub trait PolicyReader: Send + Sync {
     /// What bears on this principal.
     async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants>;
+
+    /// What bears on each of these. A store reads all of it at one moment.
+    async fn grants_of(&self, principals: &[PrincipalId]) -> EffectResult<Vec<(PrincipalId, Grants)>> {
+        let mut all = Vec::with_capacity(principals.len());
+        for principal in principals {
+            all.push((principal.clone(), self.grants(principal).await?));
+        }
+        Ok(all)
+    }
 }
 
 #[async_trait]
 impl<P: PolicyReader + ?Sized> PolicyReader for Arc<P> {
     async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
         (**self).grants(principal).await
+    }
+
+    async fn grants_of(&self, principals: &[PrincipalId]) -> EffectResult<Vec<(PrincipalId, Grants)>> {
+        (**self).grants_of(principals).await
     }
 }
 

@@ -8,6 +8,8 @@
 
 mod account;
 mod change;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod detached;
 mod owned;
 #[cfg(feature = "postgres")]
 pub mod postgres;

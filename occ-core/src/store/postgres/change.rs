@@ -220,7 +220,8 @@ fn owned(op: &str, row: &OwnedRow) -> Value {
     })
 }
 
-fn agent(agent: &Agent) -> Value {
+/// An Agent's row.
+pub(super) fn agent(agent: &Agent) -> Value {
     json!({
         "id": agent.id, "namespace_id": agent.namespace_id, "name": agent.name,
         "service_principal_id": agent.service_principal_id, "configuration_id": agent.configuration_id,

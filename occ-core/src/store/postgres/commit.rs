@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 use sqlx::{Row as _, postgres::PgArguments, types::Json};
 
 use super::{
-    PostgresStore, arguments, change,
+    PostgresStore,
+    admit::Admission,
+    arguments, change,
     fault::{Fault, MISSING},
     locks::Locks,
     record::{first, records},
@@ -60,6 +62,12 @@ impl Statement {
 
 impl PostgresStore {
     pub(super) async fn commit_change(&self, change: &Change) -> Result<(), CommitError> {
+        if let Some(admission) = Admission::of(change)
+            && self.admit(admission).await?
+        {
+            self.wake.everywhere();
+            return Ok(());
+        }
         let statement = self.statement(change).await?;
         match self.apply(statement).await {
             Ok(None) => {}

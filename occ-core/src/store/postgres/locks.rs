@@ -33,6 +33,11 @@ impl Locks {
         self.add(1, id, true);
     }
 
+    /// In their order.
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (String, bool)> {
+        self.0.into_iter()
+    }
+
     pub(super) fn json(&self) -> Value {
         self.0.iter().map(|(name, alone)| json!([name, alone])).collect()
     }

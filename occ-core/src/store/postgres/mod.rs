@@ -4,6 +4,7 @@
 //! trip, one transaction, nothing held over a wait for the caller. See docs/adr/0008 for what that buys and costs.
 
 mod account;
+mod admit;
 mod change;
 mod claim;
 mod commit;
@@ -39,8 +40,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
         DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreError, StoreResult,
-        WorkState, Write,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState,
+        Write, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -114,12 +115,6 @@ impl PostgresStore {
         self.connections.close().await;
         self.queue.close().await;
     }
-}
-
-/// Runs a write to its end although its caller may be gone: what was committed must wake somebody.
-async fn detached<T: Send + 'static>(write: impl Future<Output = T> + Send + 'static) -> Option<T> {
-    use tracing::Instrument as _;
-    tokio::spawn(write.in_current_span()).await.ok()
 }
 
 #[async_trait]
@@ -224,8 +219,7 @@ impl Store for PostgresStore {
 
     async fn seal_audit(&self, limit: u32) -> StoreResult<u32> {
         let store = self.clone();
-        let sealed = detached(async move { store.seal(limit).await });
-        Ok(sealed.await.ok_or(StoreError::Unavailable)??)
+        Ok(detached(async move { store.seal(limit).await }).await?)
     }
 
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
@@ -242,8 +236,7 @@ impl Store for PostgresStore {
 
     async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
         let store = self.clone();
-        let pruned = detached(async move { store.remove_audit(older_than, limit).await });
-        Ok(pruned.await.ok_or(StoreError::Unavailable)??)
+        Ok(detached(async move { store.remove_audit(older_than, limit).await }).await?)
     }
 
     async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64> {
@@ -252,8 +245,7 @@ impl Store for PostgresStore {
 
     async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
         let store = self.clone();
-        let pruned = detached(async move { store.remove_work(older_than, limit).await });
-        Ok(pruned.await.ok_or(StoreError::Unavailable)??)
+        Ok(detached(async move { store.remove_work(older_than, limit).await }).await?)
     }
 
     async fn revision(
@@ -328,7 +320,7 @@ impl Store for PostgresStore {
 
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let store = self.clone();
-        let committed = detached(async move {
+        detached(async move {
             let committed = store.commit_change(&change).await;
             for write in &change.writes {
                 if let Write::Settle(token, _) = write {
@@ -336,8 +328,8 @@ impl Store for PostgresStore {
                 }
             }
             committed
-        });
-        committed.await.unwrap_or(Err(CommitError::UnknownOutcome))
+        })
+        .await
     }
 
     async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
@@ -345,8 +337,7 @@ impl Store for PostgresStore {
             return Ok(Vec::new());
         }
         let store = self.clone();
-        let claimed = detached(async move { store.take(limit, lease).await });
-        let claimed = claimed.await.ok_or(StoreError::Unavailable)??;
+        let claimed = detached(async move { store.take(limit, lease).await }).await?;
         if !claimed.is_empty() {
             self.wake.moved();
         }
@@ -359,8 +350,7 @@ impl Store for PostgresStore {
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {
         let store = self.clone();
-        let recovered = detached(async move { store.recover_lost(lease).await });
-        Ok(recovered.await.ok_or(StoreError::Unavailable)??)
+        Ok(detached(async move { store.recover_lost(lease).await }).await?)
     }
 
     async fn selected(&self) -> StoreResult<Vec<NewWork>> {

@@ -41,14 +41,24 @@ const REVISIONS: &str = versions!(
     "revision",
     "agent_id = $1 AND namespace_id = $2 AND number > $3 ORDER BY number LIMIT $4"
 );
-const RECORDS: &str = records!(
-    "audit",
-    "SELECT a.*, s.position, s.hash FROM audit a LEFT JOIN audit_seals s ON s.sequence = a.sequence
-    WHERE a.sequence < $1 AND ($2::text IS NULL OR a.namespace_id = $2) AND ($3::text IS NULL OR a.actor = $3)
-        AND ($4::text IS NULL OR a.action = $4) AND ($5::text IS NULL OR a.resource_id = $5)
-        AND ($6::text IS NULL OR a.outcome = $6)
-    ORDER BY a.sequence DESC LIMIT $7"
-);
+/// Recorded events by an index: one plan serves all of a statement, so whatever has an index of its own has a statement of its own.
+macro_rules! records_by {
+    ($index:literal) => {
+        records!(
+            "audit",
+            "SELECT a.*, s.position, s.hash FROM audit a LEFT JOIN audit_seals s ON s.sequence = a.sequence
+            WHERE a.sequence < $1 AND ",
+            $index,
+            " AND ($2::text IS NULL OR a.namespace_id = $2) AND ($3::text IS NULL OR a.actor = $3)
+                AND ($4::text IS NULL OR a.action = $4) AND ($5::text IS NULL OR a.resource_id = $5)
+                AND ($6::text IS NULL OR a.outcome = $6)
+            ORDER BY a.sequence DESC LIMIT $7"
+        )
+    };
+}
+const RECORDS: &str = records_by!("TRUE");
+const RECORDS_OF_ACTOR: &str = records_by!("a.actor = $3");
+const RECORDS_OF_RESOURCE: &str = records_by!("a.resource_id = $5");
 const SEALED: &str = records!(
     "audit",
     "SELECT a.*, s.position, s.hash FROM audit_seals s JOIN audit a ON a.sequence = s.sequence
@@ -155,7 +165,12 @@ impl PostgresStore {
             outcome,
             i64::from(query.limit)
         ];
-        collected(&self.connections.again(RECORDS, arguments).await?, audit::record)
+        let statement = match (&query.resource, &query.actor) {
+            (Some(_), _) => RECORDS_OF_RESOURCE,
+            (None, Some(_)) => RECORDS_OF_ACTOR,
+            (None, None) => RECORDS,
+        };
+        collected(&self.connections.again(statement, arguments).await?, audit::record)
     }
 
     pub(super) async fn read_sealed(&self, after: u64, limit: u32) -> Result<Vec<AuditRecord>, Fault> {

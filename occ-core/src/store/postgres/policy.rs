@@ -6,11 +6,11 @@ use sqlx::Row as _;
 use super::{
     PostgresStore, arguments,
     fault::Fault,
-    record::{Record, collected, each, first, one, records},
+    record::{Record, collected, each, first, records},
 };
 use crate::{
     driver::{self, EffectResult, FaultKind, Identity, StateEntry, StateReader},
-    iam::{AccessBinding, Grants, PolicyReader, Role},
+    iam::{AccessBinding, Grants, PolicyReader, Role, Subject},
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
     store::{
@@ -26,42 +26,92 @@ const SERVICE_KEY: &str = records!(
     FROM service_keys k WHERE id = $1"
 );
 
-/// Bindings of principal `$1`, and of the groups that it is a member of.
+/// Common table expression `b`: bindings of the principals `$ids`, and of the groups that they are members of.
 macro_rules! bindings {
-    ($select:literal) => {
+    ($ids:literal) => {
         concat!(
-            "SELECT ",
-            $select,
-            " FROM access_bindings WHERE (subject_kind = 'identity' AND subject_id = $1)
-                OR (subject_kind = 'group'
-                    AND subject_id = ANY (ARRAY(SELECT group_id FROM memberships WHERE principal_id = $1)))"
+            "b AS (
+                SELECT * FROM access_bindings WHERE subject_kind = 'identity' AND subject_id = ANY (",
+            $ids,
+            ")
+                UNION ALL SELECT * FROM access_bindings WHERE subject_kind = 'group'
+                    AND subject_id = ANY (ARRAY(SELECT group_id FROM memberships WHERE principal_id = ANY (",
+            $ids,
+            "))))"
         )
     };
 }
+pub(super) use bindings;
 
-/// All that bears on principal `$1`.
-const GRANTS: &str = concat!(
-    records!(
-        "identity",
-        "SELECT id, kind, namespace_id, agent_id FROM principals WHERE id = $1"
-    ),
-    " UNION ALL ",
-    records!(
-        "group",
-        "SELECT group_id FROM memberships WHERE principal_id = $1 ORDER BY group_id"
-    ),
-    " UNION ALL ",
-    records!("binding", bindings!("*"), " ORDER BY id"),
-    " UNION ALL ",
-    records!(
-        "role",
-        "SELECT * FROM roles WHERE id = ANY (ARRAY(",
-        bindings!("role_id"),
-        ")) ORDER BY id"
-    ),
-    " UNION ALL ",
-    records!("restriction", "SELECT * FROM restrictions ORDER BY id")
-);
+/// All that bears on the principals `$ids`, over [`bindings`]. Nothing but Restrictions `$when` not.
+macro_rules! policy_of {
+    ($ids:literal, $restrictions:literal) => {
+        concat!(
+            records!(
+                "identity",
+                "SELECT id, kind, namespace_id, agent_id FROM principals WHERE id = ANY (",
+                $ids,
+                ")"
+            ),
+            " UNION ALL ",
+            records!(
+                "group",
+                "SELECT principal_id, group_id FROM memberships WHERE principal_id = ANY (",
+                $ids,
+                ")"
+            ),
+            " UNION ALL ",
+            records!("binding", "SELECT * FROM b"),
+            " UNION ALL ",
+            records!(
+                "role",
+                "SELECT * FROM roles WHERE id = ANY (ARRAY(SELECT role_id FROM b))"
+            ),
+            " UNION ALL ",
+            records!("restriction", $restrictions)
+        )
+    };
+}
+pub(super) use policy_of;
+
+const GRANTS: &str = concat!("WITH ", bindings!("$1"), policy_of!("$1", "SELECT * FROM restrictions"));
+
+/// What bears on each principal, from what bears on any of them.
+pub(super) fn policies(principals: &[PrincipalId], records: &[Record]) -> Result<Vec<(PrincipalId, Grants)>, Fault> {
+    let identities = each(records, "identity", policy::identity)?;
+    let memberships = each(records, "group", |row| {
+        let row = Columns { row, of: "membership" };
+        Ok((row.text("principal_id")?, row.text("group_id")?))
+    })?;
+    let mut bindings = each(records, "binding", policy::binding)?;
+    bindings.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+    let mut roles = each(records, "role", policy::role)?;
+    roles.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+    let mut restrictions = each(records, "restriction", policy::restriction)?;
+    restrictions.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+    let of = |principal: &PrincipalId| {
+        let own = memberships.iter().filter(|(member, _)| member == principal.as_str());
+        let mut groups: Vec<_> = own.map(|(_, group)| group.clone()).collect();
+        groups.sort_unstable();
+        let applies = |binding: &&AccessBinding| match &binding.subject {
+            Subject::Identity(subject) => subject == principal,
+            Subject::Group(group) => groups.contains(group),
+        };
+        let bindings: Vec<_> = bindings.iter().filter(applies).cloned().collect();
+        let roles = roles
+            .iter()
+            .filter(|role| bindings.iter().any(|b| b.role_id == role.id));
+        let grants = Grants {
+            identity: identities.iter().find(|identity| identity.id == *principal).cloned(),
+            roles: roles.cloned().collect(),
+            groups,
+            bindings,
+            restrictions: restrictions.clone(),
+        };
+        (principal.clone(), grants)
+    };
+    Ok(principals.iter().map(of).collect())
+}
 
 impl PostgresStore {
     pub(super) async fn read_service_key(&self, id: ServiceKeyId) -> Result<Option<ServiceKeyRow>, Fault> {
@@ -93,17 +143,10 @@ impl PostgresStore {
         collected(&rows, policy::identity)
     }
 
-    async fn read_grants(&self, principal: &PrincipalId) -> Result<Grants, Fault> {
-        let arguments = arguments![principal.as_str().to_owned()];
-        let records = Record::all(&self.connections.again(GRANTS, arguments).await?)?;
-        let of = "membership";
-        Ok(Grants {
-            identity: one(&records, "identity", policy::identity)?,
-            groups: each(&records, "group", |row| Columns { row, of }.text("group_id"))?,
-            bindings: each(&records, "binding", policy::binding)?,
-            roles: each(&records, "role", policy::role)?,
-            restrictions: each(&records, "restriction", policy::restriction)?,
-        })
+    async fn read_grants(&self, principals: &[PrincipalId]) -> Result<Vec<(PrincipalId, Grants)>, Fault> {
+        let ids: Vec<_> = principals.iter().map(|id| id.as_str().to_owned()).collect();
+        let records = Record::all(&self.connections.again(GRANTS, arguments![ids]).await?)?;
+        policies(principals, &records)
     }
 
     async fn read_state(&self, driver: &str, key: &str) -> Result<Option<StateEntry>, Fault> {
@@ -134,7 +177,12 @@ fn effect(operation: &'static str) -> impl Fn(Fault) -> driver::EffectError {
 #[async_trait]
 impl PolicyReader for PostgresStore {
     async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
-        self.read_grants(principal).await.map_err(effect("read the policy"))
+        let all = self.grants_of(std::slice::from_ref(principal)).await?;
+        Ok(all.into_iter().next().map(|(_, grants)| grants).unwrap_or_default())
+    }
+
+    async fn grants_of(&self, principals: &[PrincipalId]) -> EffectResult<Vec<(PrincipalId, Grants)>> {
+        self.read_grants(principals).await.map_err(effect("read the policy"))
     }
 }
 

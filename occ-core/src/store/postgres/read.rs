@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::{
     PostgresStore, arguments,
     fault::Fault,
-    record::{Record, collected, each, first, one, records, versions},
+    record::{Record, collected, each, facts, first, records, versions},
 };
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
@@ -113,57 +113,55 @@ const SELECTED: &str = records!(
 );
 
 /// All that a pass reads of a Namespace.
-const NAMESPACE_PASS: &str = concat!(
-    records!("now", "SELECT occ.present() AS now"),
-    " UNION ALL ",
-    records!(
-        "namespace",
-        "SELECT * FROM namespaces WHERE id = $1 AND status <> 'deleted'"
-    )
-);
+const NAMESPACE_PASS: &str = "SELECT 'facts' AS kind, json_build_object(
+        'now', occ.present(),
+        'namespace', (SELECT row_to_json(n) FROM namespaces n WHERE id = $1 AND status <> 'deleted')
+    ) AS columns, NULL::bytea AS bytes";
 
-/// All that a pass reads of Agent `$2` in Namespace `$1`, about version `$3` whose deployment is `$4`.
+/// All that a pass reads of Agent `$2` in Namespace `$1`, about version `$3` whose deployment is `$4`. Each version comes once: that
+/// one, the selected one, and those that Compute may hold something of.
 const AGENT_PASS: &str = concat!(
-    "WITH a AS (SELECT * FROM agents WHERE id = $2 AND namespace_id = $1) ",
-    records!("now", "SELECT occ.present() AS now"),
-    " UNION ALL ",
-    records!(
-        "namespace",
-        "SELECT * FROM namespaces WHERE id = $1 AND status <> 'deleted'"
-    ),
-    " UNION ALL ",
-    records!("agent", "SELECT * FROM a"),
-    " UNION ALL ",
+    "WITH a AS (SELECT * FROM agents WHERE id = $2 AND namespace_id = $1)
+    SELECT 'facts' AS kind, json_build_object(
+        'now', occ.present(),
+        'namespace', (SELECT row_to_json(n) FROM namespaces n WHERE id = $1 AND status <> 'deleted'),
+        'agent', (SELECT row_to_json(a) FROM a),
+        'setup', (SELECT row_to_json(s) FROM (SELECT id, defaults_id, files FROM workspace_setups WHERE agent_id = $2) s),
+        'deployment', (SELECT row_to_json(d) FROM (SELECT ",
+    judged!(),
+    " FROM work w WHERE w.key = $4) d)
+    ) AS columns, NULL::bytea AS bytes UNION ALL ",
     versions!(
-        "active",
-        "id = (SELECT active_revision_id FROM a) AND agent_id = $2 AND namespace_id = $1"
-    ),
-    " UNION ALL ",
-    versions!("revision", "id = $3 AND agent_id = $2 AND namespace_id = $1"),
-    " UNION ALL ",
-    versions!("live", "agent_id = $2 AND live"),
-    " UNION ALL ",
-    records!(
-        "setup",
-        "SELECT id, defaults_id, files FROM workspace_setups WHERE agent_id = $2"
+        "version",
+        "agent_id = $2 AND namespace_id = $1 AND id = ANY (ARRAY(
+            SELECT id FROM revisions WHERE agent_id = $2 AND live UNION SELECT $3 UNION SELECT active_revision_id FROM a))"
     ),
     " UNION ALL ",
     records!(
         "secret",
         "SELECT s.* FROM revision_secrets r JOIN secrets s ON s.id = r.secret_id
         WHERE r.revision_id = $3 AND s.namespace_id = $1 ORDER BY s.id"
-    ),
-    " UNION ALL ",
-    records!("work", "SELECT ", judged!(), " FROM work w WHERE w.key = $4")
+    )
 );
 
 fn id<T: std::str::FromStr>(of: &'static str) -> impl Fn(&Record) -> Result<T, Corrupt> {
     move |row| Columns { row, of }.parsed("id")
 }
 
-pub(super) fn now_of(records: &[Record]) -> Result<Timestamp, Fault> {
-    let now = one(records, "now", |row| Columns { row, of: "clock" }.moment("now"))?;
-    now.ok_or(Fault::Corrupt("clock"))
+/// What every pass reads.
+fn namespace_pass(facts: &Record) -> Result<PassRead, Fault> {
+    let of = "clock";
+    Ok(PassRead {
+        now: Columns { row: facts, of }.moment("now")?,
+        namespace: facts.part("namespace", resource::namespace)?,
+        agent: None,
+        revision: None,
+        active: None,
+        live: Vec::new(),
+        setup: None,
+        secrets: Vec::new(),
+        deployment: None,
+    })
 }
 
 impl PostgresStore {
@@ -312,40 +310,36 @@ impl PostgresStore {
 
     pub(super) async fn read_pass(&self, target: &Target) -> Result<PassRead, Fault> {
         let namespace = target.namespace();
-        let rows = match target.agent() {
-            None => {
-                self.connections
-                    .again(NAMESPACE_PASS, arguments![namespace.to_string()])
-                    .await?
-            }
-            Some(agent) => {
-                let revision = target.revision();
-                let deployment = revision.map(|revision| {
-                    let deployment = Target::Revision {
-                        namespace,
-                        agent,
-                        revision,
-                    };
-                    deployment.key()
-                });
-                let revision = revision.map(|id| id.to_string());
-                let arguments = arguments![namespace.to_string(), agent.to_string(), revision, deployment];
-                self.connections.again(AGENT_PASS, arguments).await?
-            }
+        let Some(agent) = target.agent() else {
+            let arguments = arguments![namespace.to_string()];
+            let rows = self.connections.again(NAMESPACE_PASS, arguments).await?;
+            return namespace_pass(facts(&Record::all(&rows)?)?);
         };
-        let records = Record::all(&rows)?;
-        let mut live = each(&records, "live", resource::revision)?;
-        live.sort_unstable_by_key(|row| row.revision.revision);
+        let deployment = target.revision().map(|revision| {
+            let deployment = Target::Revision {
+                namespace,
+                agent,
+                revision,
+            };
+            deployment.key()
+        });
+        let revision = target.revision().map(|id| id.to_string());
+        let arguments = arguments![namespace.to_string(), agent.to_string(), revision, deployment];
+        let records = Record::all(&self.connections.again(AGENT_PASS, arguments).await?)?;
+        let facts = facts(&records)?;
+        let agent = facts.part("agent", resource::agent)?;
+        let mut versions = each(&records, "version", resource::revision)?;
+        versions.sort_unstable_by_key(|row| row.revision.revision);
+        let version = |id| versions.iter().find(|row| Some(row.revision.id) == id).cloned();
         Ok(PassRead {
-            now: now_of(&records)?,
-            namespace: one(&records, "namespace", resource::namespace)?,
-            agent: one(&records, "agent", resource::agent)?,
-            revision: one(&records, "revision", resource::revision)?,
-            active: one(&records, "active", resource::revision)?,
-            live,
-            setup: one(&records, "setup", resource::setup)?,
+            revision: version(target.revision()),
+            active: version(agent.as_ref().and_then(|row| row.agent.active_revision_id)),
+            agent,
+            setup: facts.part("setup", resource::setup)?,
             secrets: each(&records, "secret", resource::secret)?,
-            deployment: one(&records, "work", work::state)?.filter(work::over),
+            deployment: facts.part("deployment", work::state)?.filter(work::over),
+            live: versions.into_iter().filter(|row| row.live).collect(),
+            ..namespace_pass(facts)?
         })
     }
 

@@ -90,7 +90,26 @@ pub(super) fn each<T>(
     Ok(found.map(decode).collect::<Result<_, _>>()?)
 }
 
+/// What there is once.
+pub(super) fn facts(records: &[Record]) -> Result<&Record, Fault> {
+    let found = records.iter().find(|record| record.kind == "facts");
+    found.ok_or(Fault::Corrupt("row"))
+}
+
 impl Record {
+    /// A row that is a column of this one, decoded; `None` when there is none.
+    pub(super) fn part<T>(
+        &self,
+        column: &str,
+        decode: impl Fn(&Self) -> Result<T, Corrupt>,
+    ) -> Result<Option<T>, Fault> {
+        match self.columns.get(column) {
+            Some(Value::Object(columns)) => Ok(Some(decode(&Self::from_columns(columns.clone()))?)),
+            Some(Value::Null) => Ok(None),
+            _ => Err(Fault::Corrupt("row")),
+        }
+    }
+
     fn column(&self, column: &str) -> Result<&Value, Undecodable> {
         self.columns.get(column).ok_or(Undecodable)
     }

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 6] = [
+const MIGRATIONS: [(i64, &[&str]); 7] = [
     (
         1,
         &[
@@ -22,6 +22,7 @@ const MIGRATIONS: [(i64, &[&str]); 6] = [
             include_str!("migrations/0006_lists.sql"),
         ],
     ),
+    (7, &[include_str!("migrations/0007_admit.sql")]),
 ];
 
 /// The version that this program needs.

@@ -47,8 +47,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
         DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreError, StoreResult,
-        WorkState,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState,
+        detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -116,13 +116,6 @@ impl SqliteStore {
         self.arrived.notify_waiters();
         self.arrived.notify_one();
     }
-}
-
-/// Runs a write to its end although its caller may be gone. Cut off, it would be undone all the same, but at the price of the
-/// connection, and what was committed just before would wake nobody.
-async fn detached<T: Send + 'static>(write: impl Future<Output = T> + Send + 'static) -> Option<T> {
-    use tracing::Instrument as _;
-    tokio::spawn(write.in_current_span()).await.ok()
 }
 
 #[async_trait]
@@ -233,9 +226,7 @@ impl Store for SqliteStore {
             return Ok(0);
         }
         let store = self.clone();
-        detached(async move { audit::seal(&store.connections, limit).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))
+        detached(async move { audit::seal(&store.connections, limit).await }).await
     }
 
     async fn sealed_audit(&self, after: u64, limit: u32) -> StoreResult<Vec<AuditRecord>> {
@@ -255,9 +246,7 @@ impl Store for SqliteStore {
 
     async fn prune_audit(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
         let store = self.clone();
-        detached(async move { retention::prune_audit(&store.connections, older_than, limit).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))
+        detached(async move { retention::prune_audit(&store.connections, older_than, limit).await }).await
     }
 
     async fn prunable_work(&self, older_than: Duration) -> StoreResult<u64> {
@@ -266,9 +255,7 @@ impl Store for SqliteStore {
 
     async fn prune_work(&self, older_than: Duration, limit: u32) -> StoreResult<u64> {
         let store = self.clone();
-        detached(async move { retention::prune_work(&store.connections, older_than, limit).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))
+        detached(async move { retention::prune_work(&store.connections, older_than, limit).await }).await
     }
 
     async fn revision(
@@ -349,9 +336,7 @@ impl Store for SqliteStore {
 
     async fn commit(&self, change: Change) -> Result<(), CommitError> {
         let store = self.clone();
-        detached(async move { commit::commit(&store, change).await })
-            .await
-            .unwrap_or(Err(CommitError::UnknownOutcome))
+        detached(async move { commit::commit(&store, change).await }).await
     }
 
     async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
@@ -359,18 +344,14 @@ impl Store for SqliteStore {
             return Ok(Vec::new());
         }
         let store = self.clone();
-        let claimed = detached(async move { claim::claim(&store.connections, limit, lease).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))?;
+        let claimed = detached(async move { claim::claim(&store.connections, limit, lease).await }).await?;
         self.moved.send_replace(());
         Ok(claimed)
     }
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
         let store = self.clone();
-        detached(async move { claim::renew(&store.connections, token, lease).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))
+        detached(async move { claim::renew(&store.connections, token, lease).await }).await
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {
@@ -378,9 +359,7 @@ impl Store for SqliteStore {
             return Ok(0);
         }
         let store = self.clone();
-        let recovered = detached(async move { recover::recover(&store.connections, lease).await })
-            .await
-            .unwrap_or(Err(StoreError::Unavailable))?;
+        let recovered = detached(async move { recover::recover(&store.connections, lease).await }).await?;
         self.wake();
         Ok(recovered)
     }

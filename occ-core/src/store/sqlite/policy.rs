@@ -109,11 +109,20 @@ fn effect(operation: &'static str) -> impl Fn(Fault) -> driver::EffectError {
 #[async_trait]
 impl PolicyReader for SqliteStore {
     async fn grants(&self, principal: &PrincipalId) -> EffectResult<Grants> {
+        let all = self.grants_of(std::slice::from_ref(principal)).await?;
+        Ok(all.into_iter().next().map(|(_, grants)| grants).unwrap_or_default())
+    }
+
+    async fn grants_of(&self, principals: &[PrincipalId]) -> EffectResult<Vec<(PrincipalId, Grants)>> {
         let failed = effect("read the policy");
         let mut snapshot = self.connections.snapshot().await.map_err(&failed)?;
-        let grants = grants(&mut snapshot, principal).await.map_err(&failed)?;
+        let mut all = Vec::with_capacity(principals.len());
+        for principal in principals {
+            let grants = grants(&mut snapshot, principal).await.map_err(&failed)?;
+            all.push((principal.clone(), grants));
+        }
         snapshot.end().await.map_err(&failed)?;
-        Ok(grants)
+        Ok(all)
     }
 }
 

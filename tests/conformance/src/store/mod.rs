@@ -15,6 +15,7 @@
 //! Where a case waits, it polls for a condition within a generous bound.
 
 mod accounts;
+mod admissions;
 mod claims;
 mod commits;
 mod deployments;
@@ -98,6 +99,10 @@ where
             an_event_is_recorded_once,
             concurrent_changes_of_one_agent_let_one_through,
             changes_that_expect_the_same_in_any_order_do_not_wait_in_a_circle;
+        admissions:
+            an_admission_is_written_whole,
+            an_admission_names_what_no_longer_holds,
+            an_admission_that_breaks_a_rule_leaves_nothing;
         names:
             an_agents_name_is_unique_in_its_namespace,
             a_secrets_name_is_unique_in_its_namespace,

@@ -171,6 +171,7 @@ pub async fn the_application_writes_only_through_the_functions() {
     assert_eq!(
         allowed,
         [
+            "admit",
             "agents_of_secret",
             "apply",
             "claim",

@@ -137,6 +137,11 @@ impl PolicyReader for RecordingStore {
         self.seen(|watch| watch.called("grants"));
         self.inner.grants(principal).await
     }
+
+    async fn grants_of(&self, principals: &[PrincipalId]) -> EffectResult<Vec<(PrincipalId, Grants)>> {
+        self.seen(|watch| watch.called("grants_of"));
+        self.inner.grants_of(principals).await
+    }
 }
 
 macro_rules! passed_on {
