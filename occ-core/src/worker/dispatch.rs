@@ -101,7 +101,16 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
     look_after_selected(&shared).await;
     let mut passes = JoinSet::new();
     let mut recovered = Instant::now();
+    // Whether something is known to be due, or there was more than room for: then it is claimed without a look.
+    let mut likely = false;
     while !shutdown.is_cancelled() {
+        if std::mem::take(&mut likely) {
+            claim(&shared, &mut passes, &shutdown).await;
+            if recovered.elapsed() >= RECOVERY {
+                recover(&shared).await;
+                recovered = Instant::now();
+            }
+        }
         let full = passes.len() >= shared.policy.concurrency;
         let looked = if full { Ok(None) } else { next_due(&shared).await };
         health.turned(looked.is_ok());
@@ -124,9 +133,9 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
             // In this order, so that a simulation is a function of its seed.
             biased;
             () = shutdown.cancelled() => {}
-            Some(_) = passes.join_next() => {}
+            Some(_) = passes.join_next() => likely = full,
             () = shared.store.work_arrived(), if !full => {}
-            () = tokio::time::sleep_until(due.unwrap_or(poll).min(poll)) => {}
+            () = tokio::time::sleep_until(due.unwrap_or(poll).min(poll)) => likely = due.is_some_and(|due| due <= poll),
         }
         while passes.try_join_next().is_some() {}
     }

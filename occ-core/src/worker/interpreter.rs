@@ -9,13 +9,13 @@ use tracing::Instrument as _;
 use super::{
     Authority, Event, Outcome, Pass, Progress, Step,
     lease::Heartbeat,
-    pass::{ComputeFacts, StopRecord, WriteBox, revision_ref},
+    pass::{ComputeFacts, StopRecord, revision_ref},
+    publish::publish,
     runtime::revision_context,
-    settle::{Consequences, consequences, settle},
     telemetry,
 };
 use crate::{
-    audit::{AuditEvent, Authorization},
+    audit::Authorization,
     driver::{
         AccessRequest, DriverIdentity, DriverState, EffectError, EffectResult, Fault, FaultKind, Maintenance,
         OperationContext, RevisionObservation, RevisionRef,
@@ -23,7 +23,7 @@ use crate::{
     installation::Drivers,
     randomness,
     reason::{Failure, Pending},
-    resource::{ComputeIdentity, DesiredRuntimeState},
+    resource::{ComputeIdentity, DesiredRuntimeState, PrincipalId},
     revision,
     store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult, Write},
     time::Clock,
@@ -107,20 +107,8 @@ async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &Cancel
     publish(shared, &outcome, pass, started, &heartbeat).await;
 }
 
-/// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.
-async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
-    loop {
-        match shared.store.commit(change.clone()).await {
-            Err(CommitError::Unavailable | CommitError::NoSpace) if heartbeat.renewed() => {
-                tokio::time::sleep(STORE_PAUSE).await;
-            }
-            committed => return committed,
-        }
-    }
-}
-
 /// Between two questions to a store that does not answer.
-const STORE_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const STORE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a pass ended without an outcome.
 enum Interrupted {
@@ -144,110 +132,6 @@ impl crate::driver::StateReader for StateOf {
     async fn read(&self, driver: &str, key: &str) -> EffectResult<Option<crate::driver::StateEntry>> {
         self.0.read(driver, key).await
     }
-}
-
-/// Settles the claim with the outcome's writes, in one change.
-async fn publish(shared: &Shared, outcome: &Outcome, mut pass: Pass, started: Instant, heartbeat: &Heartbeat) {
-    let mut transition = settle(outcome, &pass, &shared.policy, randomness::unit());
-    let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
-    match outcome {
-        Outcome::Done {
-            expect, writes, audit, ..
-        } => {
-            change.expect.extend(expect.iter().cloned());
-            fill(&mut change, writes, audit);
-        }
-        Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
-        _ => {}
-    }
-    let mut committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
-    // Something else moved between the last read and the publication: look again in a new attempt. When there is none, the work
-    // ends with what belongs to its end as things are now.
-    while something_moved(&committed) {
-        transition = shared.policy.retry(
-            &pass.claim,
-            Pending::ActiveRevisionChanged,
-            Failure::ActiveRevisionChanged,
-            randomness::unit(),
-        );
-        if matches!(transition, Transition::Fail { .. }) {
-            match reread(shared, &pass.claim, heartbeat).await {
-                Ok(read) => pass.read = read,
-                Err(error) => {
-                    committed = Err(error);
-                    break;
-                }
-            }
-        }
-        let change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
-        committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
-    }
-    let cause = pass.progress.cause().map(ToString::to_string);
-    let cause = cause.as_deref().unwrap_or_default();
-    let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
-    // Why the stop of a refused candidate fails is for operators to see each time (seed).
-    let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
-    let code = transition.code();
-    match &committed {
-        Ok(()) => telemetry::settled(&pass.claim, &transition, started.elapsed()),
-        Err(_) => telemetry::lease_lost(&pass.claim),
-    }
-    let work = pass.claim.target.key();
-    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match committed {
-        Ok(()) if told => {
-            tracing::info!(
-                work,
-                code,
-                cause,
-                attempt = pass.claim.attempt,
-                elapsed_ms,
-                "worker.completed"
-            );
-        }
-        Ok(()) => tracing::debug!(
-            work,
-            code,
-            cause,
-            attempt = pass.claim.attempt,
-            elapsed_ms,
-            "worker.deferred"
-        ),
-        Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
-    }
-}
-
-/// The change with the transition and what belongs to it.
-fn settling(mut change: Change, transition: &Transition, pass: &Pass) -> Change {
-    let Consequences { expect, writes } = consequences(transition, pass);
-    change.expect.extend(expect);
-    change.writes.extend(writes.into_iter().map(|write| write.0));
-    change.write(Write::Settle(pass.claim.token, transition.clone()))
-}
-
-/// Whether a change was not committed because of something else than its claim.
-fn something_moved(committed: &Result<(), CommitError>) -> bool {
-    match committed {
-        Err(CommitError::Conflict(expect)) => !matches!(expect, Expect::ClaimHeld(_)),
-        Err(CommitError::StateConflict) => true,
-        _ => false,
-    }
-}
-
-/// The facts of now. A store that does not answer while the claim holds leaves the work to its recovery.
-async fn reread(shared: &Shared, claim: &Claim, heartbeat: &Heartbeat) -> Result<PassRead, CommitError> {
-    loop {
-        match shared.store.pass_read(&claim.target).await {
-            Ok(read) => return Ok(read),
-            Err(_) if heartbeat.renewed() => tokio::time::sleep(STORE_PAUSE).await,
-            Err(_) => return Err(CommitError::Unavailable),
-        }
-    }
-}
-
-fn fill(change: &mut Change, writes: &[WriteBox], audit: &[AuditEvent]) {
-    change.writes.extend(writes.iter().map(|write| write.0.clone()));
-    change.audit.extend(audit.iter().cloned());
 }
 
 struct Interpreter<'a> {
@@ -427,10 +311,29 @@ impl Interpreter<'_> {
         )
     }
 
+    /// The context with all that an IAM Driver over the Installation's policy would read one by one, of one moment.
+    async fn knowing_policy(
+        &self,
+        actor: &PrincipalId,
+        principal: Option<&PrincipalId>,
+    ) -> EffectResult<OperationContext> {
+        if !self.shared.drivers.iam.decides_by_stored_policy() {
+            return Ok(self.cx.clone());
+        }
+        let mut all = vec![actor.clone()];
+        all.extend(principal.filter(|principal| *principal != actor).cloned());
+        Ok(self.cx.clone().with_grants(self.shared.store.grants_of(&all).await?))
+    }
+
     /// The IAM Driver decides first; only then is a vanished identity told apart, so that an outage retries instead of failing.
     async fn authorize(&self, pass: &Pass, requests: &[AccessRequest]) -> EffectResult<Authority> {
         let iam = &self.shared.drivers.iam;
-        let decisions = iam.authorize_all(&self.cx, requests).await?;
+        let principal = match (&pass.read.agent, pass.claim.target.revision()) {
+            (Some(agent), Some(_)) => Some(&agent.agent.service_principal_id),
+            _ => None,
+        };
+        let cx = &self.knowing_policy(&pass.claim.actor, principal).await?;
+        let decisions = iam.authorize_all(cx, requests).await?;
         let denied = requests
             .iter()
             .zip(&decisions)
@@ -438,12 +341,12 @@ impl Interpreter<'_> {
         if decisions.len() != requests.len() {
             return Err(Fault::new("count the decisions", FaultKind::Protocol).into());
         }
-        let actor = iam.lookup(&self.cx, &pass.claim.actor).await?;
+        let actor = iam.lookup(cx, &pass.claim.actor).await?;
         if actor.is_none() {
             return Ok(Authority::ActorGone);
         }
-        if let (Some(agent), Some(_)) = (&pass.read.agent, pass.claim.target.revision())
-            && iam.lookup(&self.cx, &agent.agent.service_principal_id).await?.is_none()
+        if let Some(principal) = principal
+            && iam.lookup(cx, principal).await?.is_none()
         {
             return Ok(Authority::PrincipalGone);
         }

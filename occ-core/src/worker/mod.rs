@@ -13,6 +13,7 @@ mod interpreter;
 mod lease;
 mod namespace;
 mod pass;
+mod publish;
 mod refusal;
 mod revision;
 mod runtime;

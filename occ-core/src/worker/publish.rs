@@ -1,0 +1,141 @@
+//! Ends a pass: its outcome, with what belongs to it, becomes one change under the claim.
+
+use tokio::time::Instant;
+
+use super::{
+    Outcome, Pass,
+    interpreter::{STORE_PAUSE, Shared},
+    lease::Heartbeat,
+    pass::WriteBox,
+    settle::{Consequences, consequences, settle},
+    telemetry,
+};
+use crate::{
+    audit::AuditEvent,
+    randomness,
+    reason::{Failure, Pending},
+    store::{Change, CommitError, Expect, PassRead, Write},
+    work::{Claim, Transition},
+};
+
+/// Settles the claim with the outcome's writes, in one change.
+pub(super) async fn publish(
+    shared: &Shared,
+    outcome: &Outcome,
+    mut pass: Pass,
+    started: Instant,
+    heartbeat: &Heartbeat,
+) {
+    let mut transition = settle(outcome, &pass, &shared.policy, randomness::unit());
+    let mut change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
+    match outcome {
+        Outcome::Done {
+            expect, writes, audit, ..
+        } => {
+            change.expect.extend(expect.iter().cloned());
+            fill(&mut change, writes, audit);
+        }
+        Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
+        _ => {}
+    }
+    let mut committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
+    // Something else moved between the last read and the publication: look again in a new attempt. When there is none, the work
+    // ends with what belongs to its end as things are now.
+    while something_moved(&committed) {
+        transition = shared.policy.retry(
+            &pass.claim,
+            Pending::ActiveRevisionChanged,
+            Failure::ActiveRevisionChanged,
+            randomness::unit(),
+        );
+        if matches!(transition, Transition::Fail { .. }) {
+            match reread(shared, &pass.claim, heartbeat).await {
+                Ok(read) => pass.read = read,
+                Err(error) => {
+                    committed = Err(error);
+                    break;
+                }
+            }
+        }
+        let change = Change::new().expect(Expect::ClaimHeld(pass.claim.token));
+        committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
+    }
+    let cause = pass.progress.cause().map(ToString::to_string);
+    let cause = cause.as_deref().unwrap_or_default();
+    let terminal = matches!(transition, Transition::Complete { .. } | Transition::Fail { .. });
+    // Why the stop of a refused candidate fails is for operators to see each time (seed).
+    let told = terminal || matches!(transition, Transition::Defer { refusal: Some(_), .. });
+    let code = transition.code();
+    match &committed {
+        Ok(()) => telemetry::settled(&pass.claim, &transition, started.elapsed()),
+        Err(_) => telemetry::lease_lost(&pass.claim),
+    }
+    let work = pass.claim.target.key();
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match committed {
+        Ok(()) if told => {
+            tracing::info!(
+                work,
+                code,
+                cause,
+                attempt = pass.claim.attempt,
+                elapsed_ms,
+                "worker.completed"
+            );
+        }
+        Ok(()) => tracing::debug!(
+            work,
+            code,
+            cause,
+            attempt = pass.claim.attempt,
+            elapsed_ms,
+            "worker.deferred"
+        ),
+        Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
+    }
+}
+
+/// The change with the transition and what belongs to it.
+fn settling(mut change: Change, transition: &Transition, pass: &Pass) -> Change {
+    let Consequences { expect, writes } = consequences(transition, pass);
+    change.expect.extend(expect);
+    change.writes.extend(writes.into_iter().map(|write| write.0));
+    change.write(Write::Settle(pass.claim.token, transition.clone()))
+}
+
+/// Whether a change was not committed because of something else than its claim.
+fn something_moved(committed: &Result<(), CommitError>) -> bool {
+    match committed {
+        Err(CommitError::Conflict(expect)) => !matches!(expect, Expect::ClaimHeld(_)),
+        Err(CommitError::StateConflict) => true,
+        _ => false,
+    }
+}
+
+/// The facts of now. A store that does not answer while the claim holds leaves the work to its recovery.
+async fn reread(shared: &Shared, claim: &Claim, heartbeat: &Heartbeat) -> Result<PassRead, CommitError> {
+    loop {
+        match shared.store.pass_read(&claim.target).await {
+            Ok(read) => return Ok(read),
+            Err(_) if heartbeat.renewed() => tokio::time::sleep(STORE_PAUSE).await,
+            Err(_) => return Err(CommitError::Unavailable),
+        }
+    }
+}
+
+fn fill(change: &mut Change, writes: &[WriteBox], audit: &[AuditEvent]) {
+    change.writes.extend(writes.iter().map(|write| write.0.clone()));
+    change.audit.extend(audit.iter().cloned());
+}
+
+/// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.
+async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
+    loop {
+        match shared.store.commit(change.clone()).await {
+            Err(CommitError::Unavailable | CommitError::NoSpace) if heartbeat.renewed() => {
+                tokio::time::sleep(STORE_PAUSE).await;
+            }
+            committed => return committed,
+        }
+    }
+}
