@@ -1,9 +1,11 @@
 //! From where the API is asked: which proxies speak for their clients, and which web pages may act for a person.
 
-use std::{net::IpAddr, str::FromStr};
+use std::{net::IpAddr, str::FromStr, sync::Arc};
 
 use ipnet::IpNet;
 use url::Url;
+
+use crate::oidc::Oidc;
 
 /// What an installation says about those around its API. Nobody is trusted unless named.
 #[derive(Debug, Clone)]
@@ -14,6 +16,8 @@ pub struct Access {
     pub origins: Vec<TrustedOrigin>,
     /// How many callers may wait for news of deployments at once.
     pub listeners: usize,
+    /// The identity provider that people may sign in through.
+    pub oidc: Option<Arc<Oidc>>,
 }
 
 impl Default for Access {
@@ -22,6 +26,7 @@ impl Default for Access {
             trusted_proxies: Vec::new(),
             origins: Vec::new(),
             listeners: 256,
+            oidc: None,
         }
     }
 }
@@ -43,6 +48,13 @@ pub struct InvalidProxy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an origin without a path, such as https://occ.example.com")]
 pub struct InvalidOrigin;
+
+impl TrustedOrigin {
+    /// In its one spelling.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
 
 impl FromStr for TrustedProxy {
     type Err = InvalidProxy;

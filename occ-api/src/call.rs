@@ -1,11 +1,11 @@
 //! One request on its way through the checks that every route shares, in their order (spec/engine 2.3).
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
     extract::{FromRequest, MatchedPath, RawPathParams, Request},
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, Method, header, request::Parts},
 };
 use occ_core::{
     admission::{DetailCode, Refusal},
@@ -17,7 +17,9 @@ use occ_core::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Api, catalogue,
+    Api,
+    access::Access,
+    catalogue,
     client::Client,
     credential::{self, Recognised},
     headers,
@@ -57,8 +59,10 @@ pub(crate) struct Call {
 /// A request of somebody who wants to be recognised, with its body.
 pub(crate) struct Guest {
     pub plane: ControlPlane,
+    pub access: Arc<Access>,
     pub client: Client,
     request: RequestId,
+    headers: HeaderMap,
     query: Option<String>,
     body: Bytes,
 }
@@ -130,13 +134,18 @@ impl FromRequest<Api> for Guest {
             parts, body, request, ..
         } = arrived(request).await?;
         let client = Client::of(&parts, &api.access)?;
-        // Another site must not sign a browser in as somebody of its choice.
-        client.check_origin(&parts.headers, &api.access, false)?;
+        // Another site must not sign a browser in as somebody of its choice. What an identity provider sends a browser back with is
+        // bound to the browser by other means.
+        if parts.method != Method::GET {
+            client.check_origin(&parts.headers, &api.access, false)?;
+        }
         Ok(Self {
             plane: api.plane.clone(),
+            access: Arc::clone(&api.access),
             client,
             request,
             query: parts.uri.query().map(str::to_owned),
+            headers: parts.headers,
             body,
         })
     }
@@ -149,6 +158,15 @@ impl Guest {
             address: self.client.address,
             request: self.request,
         }
+    }
+
+    pub(crate) const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The query as it came.
+    pub(crate) fn raw_query(&self) -> &str {
+        self.query.as_deref().unwrap_or_default()
     }
 
     /// Queries are closed: none is taken.

@@ -20,8 +20,9 @@ use crate::{
     audit::AuditRecordView,
     operation::{Operation, Parameter, of, op},
     routes::{
-        AgentTokenReply, CodeReply, CreateAccount, CreateSecret, CreatedAccount, IssuedKeyView, Live, NewPassword,
-        Ready, SavedAgentSchema, SessionReply, UpdateAccount, UpdateSecret, WithCode, WithPassword, WriteWorkspaceFile,
+        AgentTokenReply, CodeReply, CreateAccount, CreateSecret, CreatedAccount, IssuedKeyView, LinkIdentity, Live,
+        NewPassword, Ready, SavedAgentSchema, SessionReply, UpdateAccount, UpdateSecret, WithCode, WithPassword,
+        WriteWorkspaceFile,
     },
 };
 
@@ -89,6 +90,19 @@ const AUDIT: &[Parameter] = &[
     },
 ];
 
+const CALLBACK: &[Parameter] = &[
+    Parameter {
+        name: "code",
+        about: "What the session is begun with.",
+        pattern: Some("^.{1,4096}$"),
+    },
+    Parameter {
+        name: "state",
+        about: "What binds it to the browser that began.",
+        pattern: Some("^[0-9a-f]{64}$"),
+    },
+];
+
 /// What signing in may be refused with besides.
 const SIGN_IN: &[u16] = &[400, 401, 403, 409, 413, 429];
 
@@ -103,7 +117,7 @@ macro_rules! agent {
     };
 }
 
-use crate::operation::Gives::{Document, Events, Html, List, Nothing, One, Page};
+use crate::operation::Gives::{Document, Events, Html, List, Nothing, One, Page, Redirect};
 
 /// Every operation (spec/engine 2.1). Bodies without a limit of their own take 64 KiB.
 pub(crate) static OPERATIONS: &[Operation] = &[
@@ -194,6 +208,27 @@ pub(crate) static OPERATIONS: &[Operation] = &[
     .open()
     .also(SIGN_IN),
     op(
+        "beginOidcSignIn",
+        "GET",
+        "/api/auth/oidc/sign-in",
+        Redirect,
+        "Sends a browser to the identity provider.",
+    )
+    .status(303)
+    .open()
+    .also(&[400, 403, 413, 501]),
+    op(
+        "finishOidcSignIn",
+        "GET",
+        "/api/auth/oidc/callback",
+        Redirect,
+        "Begins a session for whom the identity provider has recognised. The session is in the cookie of the answer.",
+    )
+    .query(CALLBACK)
+    .status(303)
+    .open()
+    .also(&[400, 401, 403, 409, 413, 429, 501]),
+    op(
         "signOut",
         "POST",
         "/api/auth/sign-out",
@@ -256,6 +291,25 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Makes a one-time code for an account, which is shown this once.",
     )
     .status(201)
+    .also(&[409]),
+    op(
+        "linkAccountIdentity",
+        "POST",
+        "/accounts/{person}/identities",
+        Nothing,
+        "Links an account to who an identity provider says that its person is.",
+    )
+    .taking(64 * KIB, of::<LinkIdentity>)
+    .status(204)
+    .also(&[409]),
+    op(
+        "unlinkAccountIdentities",
+        "DELETE",
+        "/accounts/{person}/identities",
+        Nothing,
+        "Takes every identity from an account, and ends its sessions.",
+    )
+    .status(204)
     .also(&[409]),
     op(
         "endAccountSessions",

@@ -29,7 +29,7 @@ pub(crate) async fn recognise(
     request: RequestId,
 ) -> Result<Recognised, Refusal> {
     let headers = &parts.headers;
-    match (key(headers)?, cookie(headers)?, bearer(headers)?) {
+    match (key(headers)?, cookie(headers, COOKIE)?, bearer(headers)?) {
         (Some(key), None, None) => Ok(Recognised {
             caller: api.plane.authenticate(key, request).await?,
             session: None,
@@ -82,13 +82,13 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     Ok(found)
 }
 
-/// The one session cookie.
-fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+/// The one cookie of this name.
+pub(crate) fn cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Result<Option<&'h str>, Refusal> {
     let mut found = None;
     for value in headers.get_all(header::COOKIE) {
         let pairs = value.to_str().unwrap_or_default().split(';');
         for (name, value) in pairs.filter_map(|pair| pair.trim().split_once('=')) {
-            if name == COOKIE && found.replace(value).is_some() {
+            if name == wanted && found.replace(value).is_some() {
                 return Err(unauthenticated());
             }
         }
@@ -127,9 +127,21 @@ pub(crate) fn forget(client: &Client) -> Result<HeaderMap, Refusal> {
 }
 
 fn with_cookie(client: &Client, value: &str, max_age: u64) -> Result<HeaderMap, Refusal> {
+    let cookie = cookie_value(client, COOKIE, value, "/", max_age)?;
+    Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
+}
+
+/// A cookie that no script reads, and that other sites' requests do not carry.
+pub(crate) fn cookie_value(
+    client: &Client,
+    name: &str,
+    value: &str,
+    path: &str,
+    max_age: u64,
+) -> Result<HeaderValue, Refusal> {
     let secure = if client.secure { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={value}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
+    let cookie = format!("{name}={value}; Path={path}; Max-Age={max_age}; HttpOnly; SameSite=Lax{secure}");
     let mut cookie = HeaderValue::try_from(cookie).map_err(|_| Refusal::new(ApiCode::InternalError))?;
     cookie.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(header::SET_COOKIE, cookie)]))
+    Ok(cookie)
 }

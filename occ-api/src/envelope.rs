@@ -44,6 +44,8 @@ pub(crate) enum Reply {
     Docs,
     /// Server-sent events, which the response's own body carries.
     Events,
+    /// 303 to the place that the response's own header names.
+    Redirect,
     /// 204.
     Empty,
     /// A refusal.
@@ -206,6 +208,7 @@ fn write(response: Response, id: RequestId) -> Response {
             kind = "text/event-stream";
             (StatusCode::OK, Some(carried))
         }
+        Reply::Redirect => (StatusCode::SEE_OTHER, None),
         Reply::Empty => (StatusCode::NO_CONTENT, None),
         Reply::Refused(refusal) => {
             // Whole seconds, never fewer than it takes.
@@ -220,8 +223,8 @@ fn write(response: Response, id: RequestId) -> Response {
     let headers = written.headers_mut();
     // 405 must say what is allowed, which the router knows; 202 may say where to look on; a sign-in gives a cookie.
     for name in [header::ALLOW, header::LOCATION, header::SET_COOKIE] {
-        if let Some(value) = parts.headers.remove(&name) {
-            headers.insert(name, value);
+        for value in parts.headers.get_all(&name) {
+            headers.append(&name, value.clone());
         }
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -13,6 +13,7 @@ mod docs;
 mod envelope;
 mod headers;
 mod listeners;
+mod oidc;
 mod openapi;
 mod operation;
 mod operations;
@@ -23,6 +24,7 @@ mod span;
 mod strict_json;
 
 pub use access::{Access, InvalidOrigin, InvalidProxy, TrustedOrigin, TrustedProxy};
+pub use oidc::{InvalidOidc, Oidc, OidcSettings};
 pub use openapi::document as openapi;
 pub use operations::{Metrics, operations};
 pub use server::{BindError, bind, serve};

@@ -198,7 +198,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         }
         Gives::Document => Some(json(json!({ "type": "object" }))),
         Gives::Html => Some(json!({ "text/html": { "schema": { "type": "string" } } })),
-        Gives::Nothing => None,
+        Gives::Nothing | Gives::Redirect => None,
     };
     let mut done = json!({ "description": "Done." });
     if let Some(content) = content {
@@ -206,6 +206,10 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     }
     if operation.tagged {
         done["headers"] = json!({ "ETag": { "schema": { "type": "string" } } });
+    }
+    if matches!(operation.gives, Gives::Redirect) {
+        done["description"] = json!("Go there.");
+        done["headers"] = json!({ "Location": { "schema": { "type": "string" } } });
     }
     let mut all = Map::new();
     all.insert(operation.status.to_string(), done);

@@ -24,6 +24,8 @@ pub(crate) enum Gives {
     Page(Make),
     /// 204.
     Nothing,
+    /// 303 to another place.
+    Redirect,
     /// Server-sent events of this thing.
     Events(Make),
     /// The OpenAPI document.

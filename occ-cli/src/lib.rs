@@ -7,6 +7,7 @@ mod connect;
 mod duration;
 mod exit;
 mod host;
+mod identity_provider;
 mod input;
 mod lookup;
 mod output;

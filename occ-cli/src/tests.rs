@@ -62,6 +62,8 @@ fn every_documented_command_parses() {
         "account list",
         "agent token triage --expires-in 15m --out triage.token",
         "account code grace@example.com --out grace.code",
+        "account link grace@example.com --issuer https://accounts.example.com --subject 1234",
+        "account unlink grace@example.com",
         "account disable prn_x",
         "account enable grace@example.com",
         "account sign-out grace@example.com",

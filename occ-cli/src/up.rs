@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     exit::{Done, Failure},
     host::{DataDir, DatabaseArgs, Host, Role, Tools, url},
+    identity_provider,
     output::Output,
     policy,
     telemetry::{LogFormat, Telemetry},
@@ -64,11 +65,6 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
         (_, true) => &[Role::Worker],
         _ => &[Role::Api, Role::Worker],
     };
-    let access = Access {
-        trusted_proxies: args.trusted_proxy,
-        origins: args.origin,
-        ..Access::default()
-    };
     let policy = policy::from_environment()?;
     let database = args.database.choose()?;
     // The port comes first: when it is taken, nothing was written.
@@ -89,6 +85,16 @@ pub(crate) async fn run(args: Up, output: Output) -> Done {
     let telemetry = Telemetry::start(args.log_format, host.file.log_level());
     host.bootstrap().await?;
 
+    let access = Access {
+        trusted_proxies: args.trusted_proxy,
+        origins: args.origin,
+        // Nobody signs in where the API is not answered.
+        oidc: match host.file.oidc() {
+            Some(named) if !args.worker_only => Some(identity_provider::open(named)?),
+            _ => None,
+        },
+        ..Access::default()
+    };
     // Before anything is measured.
     let metrics = operations.as_ref().and_then(|_| occ_api::Metrics::install());
     let worker = (!args.api_only)

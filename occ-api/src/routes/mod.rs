@@ -10,6 +10,7 @@ mod health;
 mod iam;
 mod installation;
 mod namespaces;
+mod oidc;
 mod people;
 mod presets;
 mod revisions;
@@ -22,7 +23,9 @@ pub(crate) use agent_tokens::AgentTokenReply;
 pub(crate) use agents::SavedAgentSchema;
 pub(crate) use health::{Live, Ready};
 pub(crate) use installation::IssuedKeyView;
-pub(crate) use people::{CodeReply, Create as CreateAccount, Created as CreatedAccount, Update as UpdateAccount};
+pub(crate) use people::{
+    CodeReply, Create as CreateAccount, Created as CreatedAccount, LinkIdentity, Update as UpdateAccount,
+};
 pub(crate) use secrets::{Create as CreateSecret, Update as UpdateSecret};
 pub(crate) use session::{NewPassword, SessionReply, WithCode, WithPassword};
 pub(crate) use workspace::Write as WriteWorkspaceFile;
@@ -40,6 +43,7 @@ pub(crate) fn all() -> Router<Api> {
         .merge(health::routes())
         .merge(installation::routes())
         .merge(session::routes())
+        .merge(oidc::routes())
         .merge(people::routes())
         .merge(namespaces::routes())
         .merge(configurations::routes())

@@ -5,7 +5,7 @@ use axum::{
     routing::{delete, get, patch, post},
 };
 use occ_core::{
-    admission::Refusal,
+    admission::{DetailCode, Refusal},
     control::{AccountCode, CreateAccount, PersonView},
     reason::ApiCode,
     resource::{Email, Name, PrincipalId},
@@ -46,6 +46,18 @@ pub(crate) struct Update {
     disabled: bool,
 }
 
+/// Who an identity provider says that a person is.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkIdentity {
+    /// The provider, exactly as it names itself.
+    #[schemars(length(min = 1, max = 1024))]
+    issuer: String,
+    /// The person, exactly as the provider names them.
+    #[schemars(length(min = 1, max = 255))]
+    subject: String,
+}
+
 /// A one-time code, which is shown this once.
 #[derive(JsonSchema)]
 #[schemars(rename = "AccountCode", rename_all = "camelCase")]
@@ -69,6 +81,7 @@ pub(super) fn routes() -> Router<Api> {
         .route("/accounts", get(list).post(create))
         .route("/accounts/{person}", patch(update))
         .route("/accounts/{person}/code", post(new_code))
+        .route("/accounts/{person}/identities", post(link).delete(unlink))
         .route("/accounts/{person}/sessions", delete(end_sessions))
 }
 
@@ -117,6 +130,35 @@ async fn new_code(call: Call) -> Handled {
     call.no_query()?;
     let made = call.plane.create_account_code(&call.caller, &person(&call)?).await?;
     Ok(Reply::created(code(&made)?)?)
+}
+
+/// As providers spell them, within what a database keeps.
+fn checked(text: String, name: &str, most: usize) -> Result<String, Refusal> {
+    match text.chars().count() {
+        count if count > most => Err(Refusal::invalid("The identity is not valid.").at(name, DetailCode::TooLong)),
+        0 => Err(Refusal::invalid("The identity is not valid.").at(name, DetailCode::InvalidValue)),
+        _ if text.contains(char::is_control) => {
+            Err(Refusal::invalid("The identity is not valid.").at(name, DetailCode::InvalidValue))
+        }
+        _ => Ok(text),
+    }
+}
+
+async fn link(call: Call) -> Handled {
+    call.no_query()?;
+    let input = call.body::<LinkIdentity>()?;
+    let issuer = checked(input.issuer, "/issuer", 1024)?;
+    let subject = checked(input.subject, "/subject", 255)?;
+    call.plane
+        .link_identity(&call.caller, &person(&call)?, issuer, subject)
+        .await?;
+    Ok(Reply::Empty)
+}
+
+async fn unlink(call: Call) -> Handled {
+    call.no_query()?;
+    call.plane.unlink_identities(&call.caller, &person(&call)?).await?;
+    Ok(Reply::Empty)
 }
 
 async fn end_sessions(call: Call) -> Handled {

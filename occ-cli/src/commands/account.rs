@@ -52,6 +52,22 @@ Examples:
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Link an account to who an identity provider says that its person is.
+    Link {
+        /// The account: its email address or the principal's id.
+        account: String,
+        /// The provider, exactly as it names itself.
+        #[arg(long, value_name = "URL")]
+        issuer: String,
+        /// The person, exactly as the provider names them.
+        #[arg(long)]
+        subject: String,
+    },
+    /// Take every identity from an account, and end its sessions.
+    Unlink {
+        /// The account: its email address or the principal's id.
+        account: String,
+    },
     /// Let an account not be used any more. Its sessions end, and its person's service keys are refused.
     Disable {
         /// The account: its email address or the principal's id.
@@ -132,6 +148,23 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
         }
         Verb::Disable { account } => update(&client, &account, true, &cx).await,
         Verb::Enable { account } => update(&client, &account, false, &cx).await,
+        Verb::Link {
+            account,
+            issuer,
+            subject,
+        } => {
+            let person = find(&client, &account).await?;
+            let body = json!({ "issuer": issuer, "subject": subject });
+            client
+                .post::<Value>(&format!("/accounts/{person}/identities"), &body)
+                .await?;
+            cx.output.done("linked")
+        }
+        Verb::Unlink { account } => {
+            let person = find(&client, &account).await?;
+            client.delete(&format!("/accounts/{person}/identities")).await?;
+            cx.output.done("unlinked")
+        }
         Verb::SignOut { account } => {
             let person = find(&client, &account).await?;
             client.delete(&format!("/accounts/{person}/sessions")).await?;

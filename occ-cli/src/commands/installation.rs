@@ -14,6 +14,7 @@ use super::{Context, word};
 use crate::{
     connect::KeyHome,
     exit::{Done, Failure},
+    identity_provider,
 };
 
 /// The Installation: which drivers the control plane runs with.
@@ -72,6 +73,7 @@ fn check(home: &KeyHome, config: Option<PathBuf>, cx: &Context<'_>) -> Done {
     let file = InstallationFile::read(&path).map_err(Failure::startup)?;
     let registry = Registry::linked().map_err(Failure::startup)?;
     let host = HostServices::new(home.data_dir()?.join("drivers"), std::sync::Arc::new(NoPolicy));
+    file.oidc().map_or(Ok(()), identity_provider::check)?;
     let drivers = compose(&file, &registry, &host).map_err(Failure::startup)?;
     let columns = ["KIND", "ID", "DRIVER", "IMPLEMENTATION", "CAPABILITIES"];
     cx.output.list(&drivers.describe(), &columns, |row| {

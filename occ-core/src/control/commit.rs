@@ -62,7 +62,7 @@ impl<'a> Tries<'a> {
                 Taken::Namespace => "The name is taken by another Namespace, or was by a deleted one.",
                 Taken::Agent => "The name is taken by another Agent of the Namespace.",
                 Taken::Secret => "The name is taken by another Secret of the Namespace.",
-                Taken::Account => "The email address or the principal has an account already.",
+                Taken::Account => "The email address, the principal or the identity has an account already.",
                 Taken::Owned => "The name is taken by another resource of its kind in the Namespace.",
             }),
             Err(CommitError::Refused) => {

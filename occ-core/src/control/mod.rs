@@ -50,8 +50,8 @@ pub use lifecycle::{StopError, StopRequest, StopView};
 pub use news::News;
 pub use page::{Cursor, InvalidCursor, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery};
 pub use people::{
-    AccountCode, CodeAttempt, CreateAccount, CreatedAccount, Origin, PasswordAttempt, PasswordChange, PersonView,
-    SessionToken, SessionView, SignedIn,
+    AccountCode, CodeAttempt, CreateAccount, CreatedAccount, FederatedAttempt, FirstSignIn, Origin, PasswordAttempt,
+    PasswordChange, PersonView, SessionToken, SessionView, SignedIn, VerifiedIdentity,
 };
 pub use view::{
     AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{InstallationError, Path, Place, Position, Unreadable, document, node::Node, scan, shape};
+use super::{InstallationError, OidcProvider, Path, Place, Position, Unreadable, document, node::Node, scan, shape};
 use crate::{driver::DriverKind, resource::Backend};
 
 /// Largest Installation file, in bytes.
@@ -88,6 +88,7 @@ pub struct InstallationFile {
     pub(super) origin: String,
     pub(super) cluster: Option<String>,
     pub(super) log_level: LogLevel,
+    pub(super) oidc: Option<OidcProvider>,
     pub(super) backends: Vec<Backend>,
     pub(super) selections: Vec<Selection>,
 }
@@ -142,12 +143,14 @@ impl InstallationFile {
             Ok(shape::Parts {
                 cluster,
                 log_level,
+                oidc,
                 backends,
                 selections,
             }) => Ok(Self {
                 origin: origin.to_owned(),
                 cluster,
                 log_level,
+                oidc,
                 backends,
                 selections,
             }),
@@ -176,6 +179,11 @@ impl InstallationFile {
     /// How much the control plane logs.
     pub fn log_level(&self) -> LogLevel {
         self.log_level
+    }
+
+    /// The identity provider that people sign in through.
+    pub fn oidc(&self) -> Option<&OidcProvider> {
+        self.oidc.as_ref()
     }
 
     /// The selected drivers, in the order in which they are built.

@@ -4,9 +4,10 @@
 //! InstallationFile::read ── well-formed ── scanned ── of the right shape ──▶ compose(&file, &registry, &host) ──▶ Drivers
 //! ```
 //!
-//! An embedder that has its drivers in hand skips the file: [`Drivers::builder`]. Nothing in the file is taken from the
+//! An embedder that has its drivers in hand skips the file: [`Drivers::builder`]. Nothing in the file is replaced from the
 //! environment, nothing is reloaded while the control plane runs, and no error repeats a value of the file.
 
+mod authentication;
 mod compose;
 mod composition;
 mod credential;
@@ -22,6 +23,7 @@ mod scan;
 mod shape;
 mod stock;
 
+pub use authentication::{OidcProvider, SecretPlace};
 pub use compose::compose;
 pub use composition::CompositionError;
 pub use describe::{DriverRow, LinkedDriver, linked_drivers};

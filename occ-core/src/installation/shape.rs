@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{
-    LogLevel, Path, Position, Problem, Selection,
+    LogLevel, OidcProvider, Path, Position, Problem, SecretPlace, Selection,
     document::Fault,
     node::{Content, Entry, Node},
 };
 use crate::{
+    control::FirstSignIn,
     driver::DriverKind,
     resource::{Backend, BackendId, BackendKind},
 };
@@ -16,6 +17,7 @@ use crate::{
 pub(super) struct Parts {
     pub(super) cluster: Option<String>,
     pub(super) log_level: LogLevel,
+    pub(super) oidc: Option<OidcProvider>,
     pub(super) backends: Vec<Backend>,
     pub(super) selections: Vec<Selection>,
 }
@@ -25,6 +27,12 @@ const DRIVER_FORM: &str = "the name of a linked driver: 1 to 63 letters, digits,
 const CLUSTER_FORM: &str = "the name of a cluster, 1 to 253 characters without control characters";
 const BACKEND_ID_FORM: &str = "1 to 200 characters, without surrounding white space or control characters";
 const BACKEND_TYPE_FORM: &str = "chatgpt, the only type that is supported yet";
+const URL_FORM: &str = "a URL, 1 to 1024 characters";
+const CLIENT_FORM: &str = "what the provider calls this installation, 1 to 1024 characters";
+const PATH_FORM: &str = "a path of publicUrl that begins with a slash, 1 to 1024 characters";
+const FILE_FORM: &str = "the path of a file, 1 to 1024 characters";
+const VARIABLE_FORM: &str = "the name of an environment variable, 1 to 1024 characters";
+const FIRST_FORM: &str = "one of refuse, link-verified-email, create";
 const LEVEL_FORM: &str = "one of debug, info, warn, error";
 
 /// The form of a driver's id. It becomes a folder's name and part of the keys of records.
@@ -44,9 +52,9 @@ struct Keys {
 }
 
 const DOCUMENT: Keys = Keys {
-    accepted: &["occ", "logging", "backend", "drivers"],
+    accepted: &["occ", "logging", "authentication", "backend", "drivers"],
     unsupported: &["presets", "observability", "runtime"],
-    text: "occ, logging, backend, drivers",
+    text: "occ, logging, authentication, backend, drivers",
 };
 const OCC: Keys = Keys {
     accepted: &["cluster"],
@@ -57,6 +65,24 @@ const LOGGING: Keys = Keys {
     accepted: &["level"],
     unsupported: &[],
     text: "level",
+};
+const AUTHENTICATION: Keys = Keys {
+    accepted: &["oidc"],
+    unsupported: &[],
+    text: "oidc",
+};
+const OIDC: Keys = Keys {
+    accepted: &[
+        "issuer",
+        "clientId",
+        "clientSecretFile",
+        "clientSecretEnvironment",
+        "publicUrl",
+        "afterSignIn",
+        "firstSignIn",
+    ],
+    unsupported: &[],
+    text: "issuer, clientId, publicUrl, and optionally clientSecretFile or clientSecretEnvironment, afterSignIn, and firstSignIn",
 };
 const BACKEND: Keys = Keys {
     accepted: &["id", "type"],
@@ -169,6 +195,9 @@ pub(super) fn shape(document: &Node) -> Result<Parts, Fault> {
         log_level: top
             .find("logging")
             .map_or(Ok(LogLevel::default()), |(node, path)| level(node, path))?,
+        oidc: top
+            .find("authentication")
+            .map_or(Ok(None), |(node, path)| authentication(node, path))?,
         backends: top
             .find("backend")
             .map_or(Ok(Vec::new()), |(node, path)| backends(node, &path))?,
@@ -193,6 +222,52 @@ fn level(node: &Node, path: Path) -> Result<LogLevel, Fault> {
     };
     let word = text(node, path, LEVEL_FORM, |word| find(word).is_some())?;
     Ok(find(&word).unwrap_or_default())
+}
+
+/// How people are recognised besides their passwords.
+fn authentication(node: &Node, path: Path) -> Result<Option<OidcProvider>, Fault> {
+    let authentication = Fields::of(node, path, &AUTHENTICATION)?;
+    authentication
+        .find("oidc")
+        .map(|(node, path)| oidc(node, path))
+        .transpose()
+}
+
+/// The client secret stands in a file or in the environment, never here.
+fn oidc(node: &Node, path: Path) -> Result<OidcProvider, Fault> {
+    let oidc = Fields::of(node, path, &OIDC)?;
+    let short =
+        |form: &'static str| move |(node, path)| text(node, path, form, |text| (1..=1024).contains(&text.len()));
+    let secret_file = oidc.find("clientSecretFile").map(short(FILE_FORM)).transpose()?;
+    let variable = oidc.find("clientSecretEnvironment");
+    if let (Some(_), Some((node, path))) = (&secret_file, &variable) {
+        return Err(Fault {
+            at: node.at,
+            path: path.clone(),
+            problem: Problem::Form("either clientSecretFile or clientSecretEnvironment"),
+        });
+    }
+    let variable = variable.map(short(VARIABLE_FORM)).transpose()?;
+    let first_sign_in = match oidc.find("firstSignIn") {
+        None => FirstSignIn::default(),
+        Some((node, path)) => {
+            let find = |word: &str| serde_json::from_value(word.into()).ok();
+            let word = text(node, path, FIRST_FORM, |word| find(word).is_some())?;
+            find(&word).unwrap_or_default()
+        }
+    };
+    Ok(OidcProvider {
+        issuer: oidc.get("issuer").and_then(short(URL_FORM))?,
+        client_id: oidc.get("clientId").and_then(short(CLIENT_FORM))?,
+        client_secret: match (secret_file, variable) {
+            (Some(file), _) => Some(SecretPlace::File(file.into())),
+            (None, Some(variable)) => Some(SecretPlace::Environment(variable)),
+            (None, None) => None,
+        },
+        public_url: oidc.get("publicUrl").and_then(short(URL_FORM))?,
+        landing: oidc.find("afterSignIn").map(short(PATH_FORM)).transpose()?,
+        first_sign_in,
+    })
 }
 
 /// At most one of each type (spec/contracts 2.10); what a type's own driver would need is not accepted yet.

@@ -15,6 +15,13 @@ pub enum AccountName<'a> {
     Email(&'a Email),
     /// Whose it is.
     Principal(&'a PrincipalId),
+    /// Who an identity provider says that its person is.
+    Federated {
+        /// The provider, exactly as it names itself.
+        issuer: &'a str,
+        /// The person, exactly as the provider names them.
+        subject: &'a str,
+    },
 }
 
 /// The hash of a password, as a PHC string. It can be guessed against, so nothing prints it.

@@ -120,6 +120,17 @@ pub enum Write {
     EndSession(SessionId),
     /// Ends every session of an account.
     EndSessions(PrincipalId),
+    /// Links an account to who an identity provider says that its person is; once for each provider.
+    FederatedIdentity {
+        /// The provider, exactly as it names itself.
+        issuer: String,
+        /// The person, exactly as the provider names them.
+        subject: String,
+        /// Whose account it is.
+        principal: PrincipalId,
+    },
+    /// Takes every identity from an account. Every session of it ends, for one of them may have begun it.
+    UnlinkIdentities(PrincipalId),
     /// What verifies tokens of Agents. Those that are over are removed with it.
     AgentTokenKey(NewAgentTokenKey),
     /// A new Namespace.
@@ -224,7 +235,7 @@ pub enum Taken {
     Secret,
     /// A small resource of the same kind in the same Namespace.
     Owned,
-    /// An account: its email address, or its principal.
+    /// An account: its email address, its principal, or who a provider says that its person is.
     Account,
 }
 

@@ -139,6 +139,45 @@ fn numbers_that_are_not_safe() {
     ]);
 }
 
+/// The stub file with these keys of an identity provider.
+fn provider(keys: &str) -> String {
+    format!("{}authentication:\n  oidc:\n{keys}", file_with(&[]))
+}
+
+#[test]
+fn identity_providers_that_are_not_described() {
+    let good = "    issuer: https://a.example\n    clientId: occ\n    publicUrl: https://occ.example\n";
+    let with = |more: &str| provider(&format!("{good}    {more}\n"));
+    assert_said!(&[
+        (
+            "authentication is a text",
+            format!("{}authentication: CANARY\n", file_with(&[]))
+        ),
+        (
+            "an unknown way",
+            format!("{}authentication: {{ saml: CANARY }}\n", file_with(&[]))
+        ),
+        ("no issuer", provider("    clientId: CANARY\n")),
+        (
+            "no client",
+            provider("    issuer: CANARY\n    publicUrl: https://occ.example\n")
+        ),
+        ("no public URL", provider("    issuer: CANARY\n    clientId: occ\n")),
+        ("an issuer that is a number", provider("    issuer: 7\n")),
+        ("an empty issuer", provider("    issuer: ''\n")),
+        ("the secret itself", with("clientSecret: CANARY")),
+        (
+            "a secret in two places",
+            with("clientSecretFile: /CANARY\n    clientSecretEnvironment: CANARY")
+        ),
+        ("a file that is a list", with("clientSecretFile: [CANARY]")),
+        ("an empty variable", with("clientSecretEnvironment: ''")),
+        ("a place that is a list", with("afterSignIn: [CANARY]")),
+        ("an unknown first sign-in", with("firstSignIn: CANARY")),
+        ("a key that is not known", with("scopes: CANARY")),
+    ]);
+}
+
 #[test]
 #[allow(clippy::too_many_lines)] // A line a mistake.
 fn values_of_the_wrong_shape() {

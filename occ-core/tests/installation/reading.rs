@@ -3,8 +3,9 @@
 use std::{fs, path::Path};
 
 use occ_core::{
+    control::FirstSignIn,
     driver::DriverKind,
-    installation::{FILE_MAX_BYTES, InstallationError, InstallationFile, LogLevel, Unreadable},
+    installation::{FILE_MAX_BYTES, InstallationError, InstallationFile, LogLevel, SecretPlace, Unreadable},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -71,6 +72,49 @@ fn the_configured_backends_are_read() {
             .backends()
             .is_empty()
     );
+}
+
+#[test]
+fn the_identity_provider_is_read_with_where_its_secret_lies() {
+    let read = |keys: &str| {
+        let text = format!(
+            "{}authentication:\n  oidc: {{ issuer: https://a.example, clientId: occ, publicUrl: https://occ.example{keys} }}\n",
+            file_with(&[])
+        );
+        let file = InstallationFile::parse(&text, "occ.yaml").unwrap();
+        file.oidc().unwrap().clone()
+    };
+    let plain = read("");
+    assert_eq!(
+        (
+            plain.issuer.as_str(),
+            plain.client_id.as_str(),
+            plain.public_url.as_str()
+        ),
+        ("https://a.example", "occ", "https://occ.example")
+    );
+    assert_eq!((plain.client_secret, plain.first_sign_in), (None, FirstSignIn::Refuse));
+    assert_eq!(plain.landing, None);
+    assert_eq!(read(", afterSignIn: /console").landing.as_deref(), Some("/console"));
+    let secret = |keys: &str| read(keys).client_secret.unwrap();
+    assert_eq!(
+        secret(", clientSecretFile: /run/secrets/occ"),
+        SecretPlace::File("/run/secrets/occ".into())
+    );
+    assert_eq!(
+        secret(", clientSecretEnvironment: OCC_OIDC"),
+        SecretPlace::Environment("OCC_OIDC".to_owned())
+    );
+    for (word, first) in [
+        ("refuse", FirstSignIn::Refuse),
+        ("link-verified-email", FirstSignIn::LinkVerifiedEmail),
+        ("create", FirstSignIn::Create),
+    ] {
+        assert_eq!(read(&format!(", firstSignIn: {word}")).first_sign_in, first);
+    }
+    for text in [file_with(&[]), format!("{}authentication: {{}}\n", file_with(&[]))] {
+        assert_eq!(InstallationFile::parse(&text, "occ.yaml").unwrap().oidc(), None);
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 pub mod drivers;
 pub mod model_server;
+#[cfg(feature = "oidc")]
+pub mod oidc_provider;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 #[cfg(feature = "postgres")]

@@ -84,7 +84,7 @@ async fn an_account_is_made_for_a_person_once() {
 }
 
 /// Every operation on accounts, with a body that is good.
-fn operations(person: &str) -> [(Method, String, Option<Value>); 5] {
+fn operations(person: &str) -> [(Method, String, Option<Value>); 7] {
     [
         (Method::GET, "/accounts".to_owned(), None),
         (
@@ -99,6 +99,12 @@ fn operations(person: &str) -> [(Method, String, Option<Value>); 5] {
         ),
         (Method::POST, format!("/accounts/{person}/code"), None),
         (Method::DELETE, format!("/accounts/{person}/sessions"), None),
+        (Method::DELETE, format!("/accounts/{person}/identities"), None),
+        (
+            Method::POST,
+            format!("/accounts/{person}/identities"),
+            Some(json!({ "issuer": "i", "subject": "s" })),
+        ),
     ]
 }
 

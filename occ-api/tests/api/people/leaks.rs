@@ -21,7 +21,14 @@ use crate::served::Served;
 
 /// Everything that is logged, at every level.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub(super) fn text(&self) -> String {
+        let bytes = self.0.lock().expect("no test panics while it logs");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -3,6 +3,7 @@
 mod accounts;
 mod browser;
 mod leaks;
+mod oidc;
 mod proxies;
 mod sessions;
 mod sign_in;

@@ -226,13 +226,13 @@ impl ControlPlane {
         .await
     }
 
-    async fn keeps_accounts(&self, op: &Operation<'_>) -> Answer<(ResourceRef, Authorization)> {
+    pub(super) async fn keeps_accounts(&self, op: &Operation<'_>) -> Answer<(ResourceRef, Authorization)> {
         let resource = ResourceRef::installation(self.known_installation().await?.id);
         let allowed = op.require(Action::Administer, resource.clone()).await?;
         Ok((resource, allowed))
     }
 
-    async fn account_of(&self, principal: &PrincipalId) -> Answer<AccountRow> {
+    pub(super) async fn account_of(&self, principal: &PrincipalId) -> Answer<AccountRow> {
         let account = self.store.account(AccountName::Principal(principal)).await?;
         account.ok_or_else(Refusal::not_found)
     }

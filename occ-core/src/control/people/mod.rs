@@ -1,6 +1,7 @@
 //! People: how they sign in, and the accounts that administrators keep for them (docs/adr/0014).
 
 mod accounts;
+mod federation;
 mod password;
 mod session;
 mod sign_in;
@@ -9,6 +10,7 @@ mod throttle;
 use std::net::IpAddr;
 
 pub use accounts::{AccountCode, CreateAccount, CreatedAccount, PersonView};
+pub use federation::{FederatedAttempt, FirstSignIn, VerifiedIdentity};
 pub use session::{SessionToken, SessionView, SignedIn};
 pub use sign_in::{CodeAttempt, PasswordAttempt, PasswordChange};
 

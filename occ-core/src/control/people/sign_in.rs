@@ -161,7 +161,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    fn counted(&self, account: Option<&Email>, from: Origin) -> Answer<throttle::Attempt> {
+    pub(super) fn counted(&self, account: Option<&Email>, from: Origin) -> Answer<throttle::Attempt> {
         self.people.throttle.pass(account, from.address).map_err(|wait| {
             tracing::warn!(request = %from.request, address = ?from.address, "sign-in.limited");
             limited(wait)
@@ -169,7 +169,7 @@ impl ControlPlane {
     }
 
     /// Commits the change with a new session of the account; `None` when the account changed meanwhile.
-    async fn begin_session(
+    pub(super) async fn begin_session(
         &self,
         account: &AccountRow,
         change: Change,
@@ -201,7 +201,7 @@ impl ControlPlane {
         }))
     }
 
-    async fn of_people(&self, actor: &PrincipalId, action: &str, from: Origin) -> Answer<AuditEvent> {
+    pub(super) async fn of_people(&self, actor: &PrincipalId, action: &str, from: Origin) -> Answer<AuditEvent> {
         let resource = ResourceRef::installation(self.known_installation().await?.id);
         let event = AuditEvent::mutation(actor.clone(), action, resource).of(Some(from.request), None);
         Ok(match from.address {
@@ -212,7 +212,7 @@ impl ControlPlane {
 
     /// Records a refused attempt, and gives the refusal back. What was given as a name is not recorded: it may be a password that
     /// slipped into the wrong field.
-    async fn refused(
+    pub(super) async fn refused(
         &self,
         account: Option<&AccountRow>,
         reason: &str,

@@ -38,11 +38,20 @@ const TOKEN_KEY: &str = records!(
 
 impl PostgresStore {
     pub(super) async fn read_account(&self, name: AccountName<'_>) -> Result<Option<AccountRow>, Fault> {
-        let (query, value) = match name {
-            AccountName::Email(email) => (accounts!("WHERE a.email = $1"), email.as_str()),
-            AccountName::Principal(id) => (accounts!("WHERE a.principal_id = $1"), id.as_str()),
+        let (query, arguments) = match name {
+            AccountName::Email(email) => (accounts!("WHERE a.email = $1"), arguments![email.as_str().to_owned()]),
+            AccountName::Principal(id) => (
+                accounts!("WHERE a.principal_id = $1"),
+                arguments![id.as_str().to_owned()],
+            ),
+            AccountName::Federated { issuer, subject } => {
+                let query = accounts!(
+                    "WHERE a.principal_id = (SELECT principal_id FROM federated_identities WHERE issuer = $1 AND subject = $2)"
+                );
+                (query, arguments![issuer.to_owned(), subject.to_owned()])
+            }
         };
-        let rows = self.connections.again(query, arguments![value.to_owned()]).await?;
+        let rows = self.connections.again(query, arguments).await?;
         first(&rows, account::account)
     }
 
@@ -89,6 +98,12 @@ pub(super) fn write(write: &Write) -> Option<Value> {
         Write::TouchSession(id) => json!({ "op": "touch", "account": null, "id": id }),
         Write::EndSession(id) => json!({ "op": "end", "account": null, "id": id }),
         Write::EndSessions(id) => json!({ "op": "end_all", "account": id }),
+        Write::FederatedIdentity {
+            issuer,
+            subject,
+            principal,
+        } => json!({ "op": "federated_identity", "issuer": issuer, "subject": subject, "principal": principal }),
+        Write::UnlinkIdentities(id) => json!({ "op": "unlink", "principal": id }),
         Write::AgentTokenKey(new) => json!({
             "op": "agent_token_key", "id": new.id, "public_key": account::digits(&new.public_key),
             "lifetime": millis(new.lifetime),

@@ -102,6 +102,8 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
         | Write::TouchSession(_)
         | Write::EndSession(_)
         | Write::EndSessions(_)
+        | Write::FederatedIdentity { .. }
+        | Write::UnlinkIdentities(_)
         | Write::AgentTokenKey(_) => account::write(write).ok_or(CommitError::Refused)?,
         Write::Namespace(namespace) => {
             // A Namespace that is born deleting would have no one to answer for it.

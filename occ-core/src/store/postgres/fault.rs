@@ -91,7 +91,9 @@ impl Refusal {
             "agents_name" => Some(Taken::Agent),
             "secrets_name" => Some(Taken::Secret),
             "owned_name" => Some(Taken::Owned),
-            "accounts_email" | "accounts_pkey" => Some(Taken::Account),
+            "accounts_email" | "accounts_pkey" | "federated_identities_subject" | "federated_identities_principal" => {
+                Some(Taken::Account)
+            }
             _ => None,
         }
     }

@@ -103,10 +103,14 @@ impl Locks {
             Write::AccessBinding(binding) => self.add(5, &binding.role_id, false),
             Write::DeleteRole(id) => self.add(5, id, true),
             Write::Account(new) => self.add(8, &new.principal, true),
-            Write::AccountCode(id, _) | Write::AccountPassword(id, _) | Write::AccountDisabled(id, _) => {
+            Write::AccountCode(id, _)
+            | Write::AccountPassword(id, _)
+            | Write::AccountDisabled(id, _)
+            | Write::UnlinkIdentities(id) => {
                 self.add(8, id, true);
             }
             Write::Session(new) => self.add(8, &new.principal, false),
+            Write::FederatedIdentity { principal, .. } => self.add(8, principal, false),
             // Rows that nothing else rests on, or that the statement itself locks.
             Write::Principal(..)
             | Write::Role(_)

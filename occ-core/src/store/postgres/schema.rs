@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 7] = [
+const MIGRATIONS: [(i64, &[&str]); 8] = [
     (
         1,
         &[
@@ -23,6 +23,7 @@ const MIGRATIONS: [(i64, &[&str]); 7] = [
         ],
     ),
     (7, &[include_str!("migrations/0007_admit.sql")]),
+    (8, &[include_str!("migrations/0008_federation.sql")]),
 ];
 
 /// The version that this program needs.

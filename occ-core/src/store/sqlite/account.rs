@@ -34,6 +34,12 @@ pub(super) async fn one(db: &mut SqliteConnection, name: AccountName<'_>) -> Res
     let query = match name {
         AccountName::Email(email) => sqlx::query(accounts!("WHERE a.email = ?")).bind(email.as_str()),
         AccountName::Principal(id) => sqlx::query(accounts!("WHERE a.principal_id = ?")).bind(id.as_str()),
+        AccountName::Federated { issuer, subject } => {
+            let query = accounts!(
+                "WHERE a.principal_id = (SELECT principal_id FROM federated_identities WHERE issuer = ? AND subject = ?)"
+            );
+            sqlx::query(query).bind(issuer).bind(subject)
+        }
     };
     let row = query.fetch_optional(db).await?;
     Ok(row.as_ref().map(account::account).transpose()?)
@@ -56,6 +62,29 @@ pub(super) async fn session(db: &mut SqliteConnection, id: SessionId) -> Result<
     );
     let row = sqlx::query(query).bind(id.to_string()).fetch_optional(db).await?;
     Ok(row.as_ref().map(account::session).transpose()?)
+}
+
+pub(super) async fn link(
+    db: &mut SqliteConnection,
+    now: Timestamp,
+    issuer: &str,
+    subject: &str,
+    principal: &PrincipalId,
+) -> Result<(), Refused> {
+    let query = "INSERT INTO federated_identities (issuer, subject, principal_id, created_at) VALUES (?, ?, ?, ?)";
+    let query = sqlx::query(query).bind(issuer).bind(subject);
+    query.bind(principal.as_str()).bind(now.as_millis()).execute(db).await?;
+    Ok(())
+}
+
+pub(super) async fn unlink(db: &mut SqliteConnection, principal: &PrincipalId) -> Result<(), Refused> {
+    // A sign-in that is under way has seen the version before.
+    let query = "UPDATE accounts SET version = version + 1 WHERE principal_id = ?";
+    let query = sqlx::query(query).bind(principal.as_str());
+    found(query.execute(&mut *db).await?.rows_affected())?;
+    let query = sqlx::query("DELETE FROM federated_identities WHERE principal_id = ?").bind(principal.as_str());
+    query.execute(&mut *db).await?;
+    end_all(db, principal).await
 }
 
 pub(super) async fn token_key(

@@ -163,7 +163,10 @@ fn taken(error: &sqlx::Error) -> Option<Taken> {
         "agents.namespace_id, agents.name" => Some(Taken::Agent),
         "secrets.namespace_id, secrets.name" => Some(Taken::Secret),
         "owned.namespace_id, owned.kind, owned.name" => Some(Taken::Owned),
-        "accounts.email" | "accounts.principal_id" => Some(Taken::Account),
+        "accounts.email"
+        | "accounts.principal_id"
+        | "federated_identities.issuer, federated_identities.subject"
+        | "federated_identities.principal_id, federated_identities.issuer" => Some(Taken::Account),
         _ => None,
     }
 }

@@ -70,6 +70,12 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
         Write::TouchSession(id) => account::touch(db, now, *id).await,
         Write::EndSession(id) => account::end(db, *id).await,
         Write::EndSessions(principal) => account::end_all(db, principal).await,
+        Write::FederatedIdentity {
+            issuer,
+            subject,
+            principal,
+        } => account::link(db, now, issuer, subject, principal).await,
+        Write::UnlinkIdentities(principal) => account::unlink(db, principal).await,
         Write::AgentTokenKey(new) => account::keep_token_key(db, now, new).await,
         Write::Namespace(namespace) => self::namespace(db, namespace).await,
         Write::NamespaceStatus {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     id::{AgentTokenKeyId, ServiceKeyId, SessionId},
-    resource::Email,
+    resource::{Email, PrincipalId},
     store::{
         AccountName, AccountRow, Change, CommitError, Expect, NewAccount, NewAgentTokenKey, NewCode, NewServiceKey,
         NewSession, PasswordHash, Slice, Taken, Write,
@@ -295,4 +295,57 @@ pub(super) async fn what_verifies_tokens_of_agents_ends_by_the_databases_clock(s
     world.write(Write::AgentTokenKey(key(HOUR))).await;
     assert_eq!(read(&soon).await, None);
     assert!(read(&lasting).await.is_some());
+}
+
+pub(super) async fn an_identity_is_linked_to_one_account(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let eve = principal("prn_eve");
+    let change = Change::new()
+        .write(Write::Account(world.new_account()))
+        .write(Write::Principal(eve.clone(), "Eve".to_owned()))
+        .write(Write::Account(NewAccount {
+            principal: eve.clone(),
+            email: email("eve@example.com"),
+            ..world.new_account()
+        }));
+    world.commit(change).await;
+    let (a, b) = ("https://a.example", "https://b.example");
+    let link = |issuer: &str, subject: &str, principal: &PrincipalId| Write::FederatedIdentity {
+        issuer: issuer.to_owned(),
+        subject: subject.to_owned(),
+        principal: principal.clone(),
+    };
+    let read = async |issuer, subject| {
+        let found = world.store.account(AccountName::Federated { issuer, subject }).await;
+        found.expect("a read").map(|row| row.principal)
+    };
+    assert_eq!(read(a, "1").await, None);
+    world.write(link(a, "1", &world.actor)).await;
+    world.write(link(b, "1", &eve)).await;
+    assert_eq!(
+        (read(a, "1").await, read(b, "1").await),
+        (Some(world.actor.clone()), Some(eve.clone()))
+    );
+    assert_eq!((read(a, "2").await, read("https://A.example", "1").await), (None, None));
+    let taken = CommitError::NameTaken(Taken::Account);
+    for again in [link(a, "1", &eve), link(a, "2", &world.actor)] {
+        assert_eq!(world.refused(Change::new().write(again)).await, taken);
+    }
+    let ghost = Change::new().write(link(a, "3", &principal("prn_nobody")));
+    assert_eq!(world.refused(ghost).await, CommitError::Refused);
+
+    let session = world.new_session(HOUR, HOUR);
+    world.write(Write::Session(session.clone())).await;
+    let seen = world.account().await.version;
+    world.write(Write::UnlinkIdentities(world.actor.clone())).await;
+    assert_eq!((read(a, "1").await, read(b, "1").await), (None, Some(eve.clone())));
+    assert!(!world.is_live(&session).await);
+    assert!(
+        world.account().await.version > seen,
+        "who signs in meanwhile looks again"
+    );
+    world.write(link(a, "1", &eve)).await;
+    assert_eq!(read(a, "1").await, Some(eve));
+    let ghost = Change::new().write(Write::UnlinkIdentities(principal("prn_nobody")));
+    assert_eq!(world.refused(ghost).await, CommitError::Refused);
 }

@@ -134,7 +134,8 @@ where
             a_session_ends_by_the_databases_clock,
             sessions_end_with_what_they_rest_on,
             the_keys_of_a_disabled_account_say_so,
-            what_verifies_tokens_of_agents_ends_by_the_databases_clock;
+            what_verifies_tokens_of_agents_ends_by_the_databases_clock,
+            an_identity_is_linked_to_one_account;
         versions:
             versions_are_numbered_without_gaps,
             a_versions_bytes_read_back_with_their_digest,

@@ -50,6 +50,9 @@ impl Data {
         let found = self.accounts.values().find(|account| match name {
             AccountName::Email(email) => account.new.email == *email,
             AccountName::Principal(id) => account.new.principal == *id,
+            AccountName::Federated { issuer, subject } => {
+                self.federated.get(&(issuer.to_owned(), subject.to_owned())) == Some(&account.new.principal)
+            }
         })?;
         let code = found.new.code.as_ref().map(|code| {
             let expires_at = found.code_at.plus(code.lifetime);
@@ -143,6 +146,26 @@ impl Data {
                 self.sessions.write().remove(id);
             }
             Write::EndSessions(id) => self.end_sessions(id),
+            Write::FederatedIdentity {
+                issuer,
+                subject,
+                principal,
+            } => {
+                let key = (issuer.clone(), subject.clone());
+                let mut of_provider = self.federated.iter().filter(|((other, _), _)| other == issuer);
+                if self.federated.contains_key(&key) || of_provider.any(|(_, whose)| whose == principal) {
+                    return Err(CommitError::NameTaken(Taken::Account));
+                }
+                if !self.accounts.contains_key(principal) {
+                    return Err(CommitError::Refused);
+                }
+                self.federated.write().insert(key, principal.clone());
+            }
+            Write::UnlinkIdentities(id) => {
+                self.changed(id, |_| ())?;
+                self.federated.keep(|_, whose| whose != id);
+                self.end_sessions(id);
+            }
             Write::AgentTokenKey(new) => {
                 self.token_keys
                     .keep(|_, (key, created_at)| created_at.plus(key.lifetime) > now);

@@ -166,6 +166,7 @@ pub struct Data {
     pub names: Table<PrincipalId, String>,
     pub accounts: Table<PrincipalId, Account>,
     pub sessions: Table<SessionId, Session>,
+    pub federated: Table<(String, String), PrincipalId>,
     pub token_keys: Table<AgentTokenKeyId, (NewAgentTokenKey, Timestamp)>,
     pub records: Table<(String, String), StateEntry>,
     pub owned: Table<String, OwnedRow>,

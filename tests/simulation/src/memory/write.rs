@@ -96,6 +96,8 @@ impl Data {
             | Write::TouchSession(_)
             | Write::EndSession(_)
             | Write::EndSessions(_)
+            | Write::FederatedIdentity { .. }
+            | Write::UnlinkIdentities(_)
             | Write::AgentTokenKey(_) => self.of_account(now, write),
             Write::Role(role) => {
                 hold(!self.roles.contains_key(&role.id))?;
