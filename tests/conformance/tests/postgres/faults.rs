@@ -1,6 +1,6 @@
 //! Real faults: connections that freeze and break, a server that crashes, workers that are stopped and killed.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use occ_conformance::store::Subject as _;
 use occ_core::{
@@ -49,15 +49,8 @@ async fn until<T>(what: &str, mut found: impl AsyncFnMut() -> Option<T>) -> T {
 /// A database, a proxy before it, and a store that reaches it through the proxy alone.
 async fn proxied(timeout: Duration) -> (Database, Proxy, PostgresStore) {
     let database = Database::fresh().await;
-    let url = url::Url::parse(&database.url()).expect("a URL");
-    let host = url.host_str().expect("a host");
-    let server = tokio::net::lookup_host((host, url.port().unwrap_or(5432))).await;
-    let server: SocketAddr = server.expect("an address").next().expect("an address");
-    let proxy = Proxy::start(server).await.expect("a proxy");
-    let mut through = url.clone();
-    through.set_host(Some("127.0.0.1")).expect("a host");
-    through.set_port(Some(proxy.address().port())).expect("a port");
-    let settings = PostgresSettings::from_url(through.as_str()).expect("a URL");
+    let (proxy, through) = database.proxied().await;
+    let settings = PostgresSettings::from_url(&through).expect("a URL");
     let store = PostgresStore::open(&settings.with_query_timeout(timeout)).await;
     (database, proxy, store.expect("the store opens"))
 }

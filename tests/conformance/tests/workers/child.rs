@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -15,12 +15,12 @@ use occ_core::{
         postgres::{PostgresSettings, PostgresStore},
     },
     work::Policy,
-    worker::Worker,
+    worker::{Worker, WorkerHandle},
 };
 use occ_test_support::drivers::{NullCompute, drivers_over};
 use tokio::sync::{mpsc, watch};
 
-use crate::space;
+use crate::{siege, space};
 
 pub const ROLE: &str = "OCC_WORKERS_TEST_ROLE";
 pub const PLACE: &str = "OCC_WORKERS_TEST_PLACE";
@@ -28,13 +28,12 @@ pub const FILES: &str = "OCC_WORKERS_TEST_FILES";
 
 /// How long claims last: longer than what a busy machine keeps a renewal waiting.
 pub const LEASE: Duration = Duration::from_secs(10);
-/// More than any test lets one worker do.
-const CALLS: usize = 4000;
-
 /// What this process is for.
 pub enum Role {
-    /// A worker over the database of a URL.
+    /// A worker over the database of a URL, whose preparations wait at a gate.
     Worker(String),
+    /// One whose runtime is shared with all of its like.
+    Besieged(String),
     /// A whole control plane over a file.
     Embedded(PathBuf),
 }
@@ -44,6 +43,7 @@ pub fn role() -> Option<Role> {
     let place = std::env::var(PLACE).expect("a place");
     Some(match role.as_str() {
         "worker" => Role::Worker(place),
+        "besieged" => Role::Besieged(place),
         _ => Role::Embedded(place.into()),
     })
 }
@@ -52,7 +52,8 @@ pub fn run(role: Role) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         match role {
-            Role::Worker(url) => work(&url).await,
+            Role::Worker(url) => gated(&url).await,
+            Role::Besieged(url) => siege::besieged(&url).await,
             Role::Embedded(file) => space::embedded(&file).await,
         }
     });
@@ -77,36 +78,47 @@ pub fn orders() -> mpsc::UnboundedReceiver<String> {
 }
 
 /// Says `prepare ID` and `activate ID`; a preparation ends once the gate is open, which the line `open` opens.
-fn gated(gate: &watch::Receiver<bool>) -> NullCompute {
+fn behind(gate: &watch::Receiver<bool>) -> NullCompute {
     let compute = NullCompute::default();
-    for _ in 0..CALLS {
+    let gate = gate.clone();
+    compute.prepare.every(move |target| {
         let mut gate = gate.clone();
-        compute.prepare.during(move |target| async move {
+        async move {
             say(&format!("prepare {}", target.id));
             let _ = gate.wait_for(|open| *open).await;
             Ok(RevisionObservation::ready(&target))
-        });
-        compute.activate.with(|target| {
-            say(&format!("activate {}", target.id));
-            Ok(RevisionObservation::ready(&target))
-        });
-    }
+        }
+    });
+    compute.activate.every(|target| async move {
+        say(&format!("activate {}", target.id));
+        Ok(RevisionObservation::ready(&target))
+    });
     compute
 }
 
-async fn work(url: &str) {
+/// Where drivers keep their files.
+pub fn files() -> PathBuf {
+    std::env::var_os(FILES).expect("a directory").into()
+}
+
+/// A worker that has begun, and says so.
+pub async fn worker(settings: &PostgresSettings, compute: NullCompute, policy: Policy) -> WorkerHandle {
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(settings).await.expect("the store opens"));
+    let drivers = drivers_over(&store, &files(), compute);
+    let worker = Worker::new(store, Arc::new(drivers), policy).start();
+    say("ready");
+    worker
+}
+
+async fn gated(url: &str) {
     let settings = PostgresSettings::from_url(url).expect("a URL");
-    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&settings).await.expect("the store opens"));
-    let files = std::env::var_os(FILES).expect("a directory");
     let (open, gate) = watch::channel(false);
-    let drivers = drivers_over(&store, Path::new(&files), gated(&gate));
     let policy = Policy {
         lease: LEASE,
         concurrency: 1000,
         ..Policy::default()
     };
-    let worker = Worker::new(store, Arc::new(drivers), policy).start();
-    say("ready");
+    let worker = worker(&settings, behind(&gate), policy).await;
     let mut orders = orders();
     while let Some(order) = orders.recv().await {
         if order == "open" {

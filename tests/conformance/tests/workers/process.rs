@@ -70,7 +70,12 @@ impl Process {
 
     /// A worker over this database, once it is there.
     pub async fn worker(url: &str, files: &Path) -> Self {
-        let worker = Self::start(command("worker", url, files, &[]));
+        Self::ready("worker", url, files).await
+    }
+
+    /// The same in another role.
+    pub async fn ready(role: &str, url: &str, files: &Path) -> Self {
+        let worker = Self::start(command(role, url, files, &[]));
         worker.heard("ready").await;
         worker
     }

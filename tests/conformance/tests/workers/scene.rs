@@ -1,6 +1,10 @@
 //! Agents with versions that wait, on `PostgreSQL`.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+    sync::Arc,
+};
 
 use occ_core::{
     control::{CreateAccessBinding, CreateAgent},
@@ -9,13 +13,13 @@ use occ_core::{
     id::{AgentId, RevisionId},
     resource::{ExecutionMode, WorkspaceFiles},
     status::DeploymentStatus,
-    store::postgres::PostgresStore,
+    store::postgres::{PostgresSettings, PostgresStore},
 };
 use occ_test_support::{
     drivers::{NullCompute, World},
     postgres::Database,
 };
-use sqlx::Row as _;
+use sqlx::{Connection as _, PgConnection, Row as _};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -26,8 +30,41 @@ const AT_ONCE: usize = 8;
 
 pub struct Scene {
     pub world: Arc<World>,
-    pub database: Database,
+    pub database: Place,
     files: TempDir,
+}
+
+/// Where the database is. Dropped, it is removed if it is on the server of the run.
+pub struct Place {
+    url: String,
+    _shared: Option<Database>,
+}
+
+impl Place {
+    pub fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// A connection that bypasses the store.
+    pub async fn raw(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.expect("the server answers")
+    }
+}
+
+impl From<Database> for Place {
+    fn from(database: Database) -> Self {
+        Self {
+            url: database.url(),
+            _shared: Some(database),
+        }
+    }
+}
+
+/// A migrated one on a server of the test's own.
+impl From<String> for Place {
+    fn from(url: String) -> Self {
+        Self { url, _shared: None }
+    }
 }
 
 /// A version of an Agent.
@@ -48,15 +85,20 @@ pub struct WorkRow {
 }
 
 impl Scene {
+    /// Over a database of the server of the run.
     pub async fn new() -> Self {
         let database = Database::fresh().await;
-        let store = PostgresStore::open(&database.settings())
-            .await
-            .expect("the store opens");
+        let settings = database.settings();
+        Self::over(database, &settings).await
+    }
+
+    /// Over this database, which the control plane reaches so.
+    pub async fn over(database: impl Into<Place>, settings: &PostgresSettings) -> Self {
+        let store = PostgresStore::open(settings).await.expect("the store opens");
         let world = World::builder().compute(NullCompute::default()).store(Arc::new(store));
         Self {
             world: Arc::new(world.build().await),
-            database,
+            database: database.into(),
             files: tempfile::tempdir().expect("a directory"),
         }
     }
@@ -163,7 +205,7 @@ pub async fn deploy(world: &World, agent: AgentId) -> RevisionId {
 /// Waits until this worker has begun with every one of these.
 pub async fn all_prepared(worker: &Process, deployed: &[Deployed]) {
     until("the preparations", async || {
-        let prepared = worker.said("prepare");
+        let prepared: HashSet<_> = worker.said("prepare").into_iter().collect();
         let begun = |one: &Deployed| prepared.contains(&one.revision.to_string());
         deployed.iter().all(begun).then_some(())
     })

@@ -3,17 +3,19 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use occ_core::driver::{EffectError, EffectResult, OperationContext};
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = EffectResult<T>> + Send>>;
 type Answer<A, T> = Box<dyn FnOnce(A) -> Future<T> + Send>;
+type Every<A, T> = Arc<dyn Fn(A) -> Future<T> + Send + Sync>;
 
 /// Answers that wait for their calls, first in first out. Without one, the call gets the ordinary answer.
 pub struct Script<A, T> {
     next: Mutex<VecDeque<Answer<A, T>>>,
+    every: Mutex<Option<Every<A, T>>>,
     otherwise: Mutex<Option<EffectError>>,
 }
 
@@ -21,6 +23,7 @@ impl<A, T> Default for Script<A, T> {
     fn default() -> Self {
         Self {
             next: Mutex::default(),
+            every: Mutex::default(),
             otherwise: Mutex::default(),
         }
     }
@@ -56,6 +59,15 @@ impl<A, T: Send + 'static> Script<A, T> {
         lock(&self.next).push_back(Box::new(move |argument| Box::pin(answer(argument))));
     }
 
+    /// From now on every call that no other answer waits for takes as long as this future. It is dropped when the operation is
+    /// cancelled.
+    pub fn every<F>(&self, answer: impl Fn(A) -> F + Send + Sync + 'static)
+    where
+        F: std::future::Future<Output = EffectResult<T>> + Send + 'static,
+    {
+        *lock(&self.every) = Some(Arc::new(move |argument| Box::pin(answer(argument))));
+    }
+
     /// How many answers still wait for their call.
     pub fn waiting(&self) -> usize {
         lock(&self.next).len()
@@ -67,10 +79,11 @@ impl<A, T: Send + 'static> Script<A, T> {
     }
 
     pub(super) async fn play(&self, cx: &OperationContext, argument: A, ordinary: T) -> EffectResult<T> {
-        let answer = lock(&self.next).pop_front();
-        match answer {
-            Some(answer) => cx.run(answer(argument)).await,
-            None => lock(&self.otherwise).clone().map_or(Ok(ordinary), Err),
+        let (next, every) = (lock(&self.next).pop_front(), lock(&self.every).clone());
+        match (next, every) {
+            (Some(answer), _) => cx.run(answer(argument)).await,
+            (None, Some(answer)) => cx.run(answer(argument)).await,
+            (None, None) => lock(&self.otherwise).clone().map_or(Ok(ordinary), Err),
         }
     }
 }

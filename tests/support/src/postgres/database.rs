@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, po
 use uuid::Uuid;
 
 use super::shared::{Shared, server};
+use crate::proxy::Proxy;
 
 /// A migrated, empty database. Dropped, it is removed.
 #[derive(Debug)]
@@ -53,6 +54,21 @@ impl Database {
     /// Never: the URL is our own.
     pub fn settings(&self) -> PostgresSettings {
         PostgresSettings::from_url(&self.url()).expect("a URL")
+    }
+
+    /// A proxy before its server, and its URL through the proxy.
+    ///
+    /// # Panics
+    /// When the server's address is not known.
+    pub async fn proxied(&self) -> (Proxy, String) {
+        let mut url = url::Url::parse(&self.url()).expect("a URL");
+        let host = url.host_str().expect("a host");
+        let server = tokio::net::lookup_host((host, url.port().unwrap_or(5432))).await;
+        let server = server.expect("an address").next().expect("an address");
+        let proxy = Proxy::start(server).await.expect("a proxy");
+        url.set_host(Some("127.0.0.1")).expect("a host");
+        url.set_port(Some(proxy.address().port())).expect("a port");
+        (proxy, url.into())
     }
 
     /// A connection that bypasses the store, with the rights of the schema's owner.
