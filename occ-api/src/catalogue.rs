@@ -465,7 +465,7 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "DELETE",
         below!("/service-accounts/{account}"),
         Nothing,
-        "Deletes a service account that no Agent refers to.",
+        "Deletes a service account that no Agent refers to, and what a driver issued for it.",
     )
     .status(204)
     .also(&[409]),
@@ -483,11 +483,11 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "POST",
         below!("/service-accounts/{account}/credentials"),
         One(of::<AccountView>),
-        "Has a driver issue a token.",
+        "Has the selected Service Account Driver issue a token, which nobody is shown.",
     )
     .taking(64 * KIB, of::<NoFields>)
     .status(201)
-    .also(&[409]),
+    .once(),
     op(
         "listCredentialSources",
         "GET",

@@ -35,6 +35,7 @@ fn snapshot(configuration: Document) -> Snapshot {
         harness_auth: HarnessAuthSnapshot {
             binding: HarnessAuth::Runtime {},
             secret: None,
+            account: None,
         },
         secret_bindings: std::collections::BTreeMap::new(),
         service_principal_id: "spn_agent".parse().unwrap(),

@@ -5,9 +5,12 @@ mod pass_fixture;
 
 use occ_core::{
     driver::{Action, ResourceKind},
-    id::ServiceAccountId,
+    id::{SecretId, ServiceAccountId},
     reason::Failure,
-    resource::{HarnessAuth, HarnessAuthSnapshot, NamespaceStatus, TokenSource},
+    resource::{
+        AccountBinding, AccountCredential, AccountCredentialKind, HarnessAuth, HarnessAuthSnapshot, NamespaceStatus,
+        ServiceAccount, TokenSource,
+    },
     store::Write,
     work::Transition,
     worker::Step,
@@ -97,6 +100,7 @@ fn whoever_deploys_must_still_read_the_account_behind_a_token() {
     revision.snapshot.harness_auth = HarnessAuthSnapshot {
         binding: HarnessAuth::CodexPat { source },
         secret: None,
+        account: None,
     };
     let pass = scene.pass();
     let Step::Authorize(asked) = pass.decide() else {
@@ -109,4 +113,95 @@ fn whoever_deploys_must_still_read_the_account_behind_a_token() {
             && request.resource.id == account.to_string()
     });
     assert_eq!(reads.count(), 1, "{asked:?}");
+}
+
+/// A version that authenticates with the issued token of an account, as it was admitted.
+fn with_token() -> Scene {
+    let mut scene = Scene::first();
+    let id = ServiceAccountId::random();
+    let secret = scene.read.secrets[0].clone();
+    let account = ServiceAccount {
+        id,
+        namespace_id: secret.namespace_id,
+        name: "shared".parse().expect("a name"),
+        credential: Some(AccountCredential {
+            kind: AccountCredentialKind::AccessToken,
+            secret_id: secret.id,
+        }),
+        binding: Some(AccountBinding {
+            backend_id: "chatgpt".parse().expect("an id"),
+            driver_id: "accounts".to_owned(),
+            account: None,
+            tokens: Vec::new(),
+        }),
+        deleting: false,
+        version: 1,
+        created_at: secret.created_at,
+    };
+    let snapshot = &mut scene.read.revision.as_mut().expect("a version").revision.snapshot;
+    snapshot.harness_auth.binding = HarnessAuth::CodexPat {
+        source: TokenSource::ServiceAccount {
+            namespace_id: secret.namespace_id,
+            id,
+        },
+    };
+    snapshot.harness_auth.account.clone_from(&account.binding);
+    scene.read.account = Some(account);
+    scene
+}
+
+#[test]
+fn an_issued_token_must_still_be_the_one_that_was_frozen() {
+    type Break = fn(&mut Scene);
+    fn account(scene: &mut Scene) -> &mut ServiceAccount {
+        scene.read.account.as_mut().expect("an account")
+    }
+    let cases: [(&str, Break, Failure); 6] = [
+        ("gone", |s| s.read.account = None, Failure::HarnessAuthSourceUnavailable),
+        (
+            "being deleted",
+            |s| account(s).deleting = true,
+            Failure::HarnessAuthSourceUnavailable,
+        ),
+        (
+            "without a token",
+            |s| account(s).credential = None,
+            Failure::HarnessAuthSourceUnavailable,
+        ),
+        (
+            "another token",
+            |s| account(s).credential.as_mut().expect("one").secret_id = SecretId::random(),
+            Failure::HarnessAuthSourceChanged,
+        ),
+        (
+            "another account at the provider",
+            |s| account(s).binding.as_mut().expect("one").driver_id = "other".to_owned(),
+            Failure::ServiceAccountBackendMismatch,
+        ),
+        (
+            "another selection",
+            |s| s.account_issuer = false,
+            Failure::ServiceAccountBackendMismatch,
+        ),
+    ];
+    assert!(matches!(
+        with_token().run(&Answers::default()).transition(),
+        Transition::Complete { .. }
+    ));
+    for (name, break_it, expected) in cases {
+        let mut scene = with_token();
+        break_it(&mut scene);
+        let Transition::Fail { failure, .. } = scene.run(&Answers::default()).transition() else {
+            panic!("{name}")
+        };
+        assert_eq!(failure, expected, "{name}");
+    }
+    let pass = with_token().pass();
+    let Step::Authorize(asked) = pass.decide() else {
+        panic!("it asks first")
+    };
+    let of_secrets = asked
+        .iter()
+        .filter(|request| request.resource.kind == ResourceKind::Secret);
+    assert_eq!(of_secrets.count(), 0, "the account guards its token: {asked:?}");
 }

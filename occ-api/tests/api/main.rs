@@ -1,5 +1,6 @@
 //! The API as a client sees it: over real HTTP, in front of a whole control plane that runs nothing.
 
+mod accounts;
 mod admission;
 mod agent_tokens;
 mod codes;
@@ -7,6 +8,7 @@ mod conditions;
 mod deployments;
 mod http;
 mod lists;
+mod log;
 mod openapi;
 mod people;
 mod privacy;

@@ -69,6 +69,6 @@ fn abilities(registration: &Registration) -> Option<Vec<Capability>> {
         Built::Compute(driver) => capabilities(&*driver),
         Built::Sandbox(driver) => capabilities(&*driver),
         Built::Secret(driver) => capabilities(&*driver),
-        Built::Configuration(_) | Built::Iam(_) | Built::Harness(_) => Vec::new(),
+        Built::Configuration(_) | Built::Iam(_) | Built::Harness(_) | Built::ServiceAccount(_) => Vec::new(),
     })
 }

@@ -44,7 +44,12 @@ enum Verb {
         #[command(flatten)]
         credential: Credential,
     },
-    /// Delete a service account that no Agent uses.
+    /// Have the selected Service Account Driver issue an access token, which nobody is shown.
+    Issue {
+        /// Its name or id.
+        account: String,
+    },
+    /// Delete a service account that no Agent uses, and its issued token.
     Delete {
         /// Its name or id.
         account: String,
@@ -81,7 +86,7 @@ impl Credential {
     }
 }
 
-async fn find(session: &Session, text: &str) -> Done<ServiceAccountId> {
+pub(super) async fn find(session: &Session, text: &str) -> Done<ServiceAccountId> {
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
@@ -119,6 +124,11 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
             let body = credential.body(&session).await?;
             let changed: AccountView = session.client.patch(&format!("{}/credential", path(id)), &body).await?;
             cx.output.one(&changed, fields)
+        }
+        Verb::Issue { account } => {
+            let path = format!("{}/credentials", path(find(&session, &account).await?));
+            let issued: AccountView = session.client.post(&path, &json!({})).await?;
+            cx.output.one(&issued, fields)
         }
         Verb::Delete { account } => {
             let id = find(&session, &account).await?;

@@ -176,6 +176,14 @@ async fn preflight(drivers: &Drivers) -> Done {
             drivers.secret.identity().id
         ))
     })?;
+    if let Some(driver) = &drivers.service_account {
+        driver.preflight(&cx).await.map_err(|error| {
+            Failure::startup(format!(
+                "the Service Account Driver {} cannot work here: {error}",
+                driver.identity().id
+            ))
+        })?;
+    }
     let warnings = drivers.compute.preflight(&cx).await.map_err(|error| {
         Failure::startup(format!(
             "the Compute Driver {} cannot work here: {error}",

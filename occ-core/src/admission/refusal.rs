@@ -178,6 +178,7 @@ impl Refusal {
             DriverKind::Secret => "The Secret Driver is unavailable.",
             DriverKind::Sandbox => "The Sandbox Driver is unavailable.",
             DriverKind::Harness => "The Harness is unavailable.",
+            DriverKind::ServiceAccount => "The Service Account Driver is unavailable.",
         })
     }
 

@@ -17,6 +17,10 @@ pub(crate) const BINDING_OF_OTHER_DRIVER: &str = "The Configuration's secretBind
 /// A Secret of another Secret Driver, named as a service account's credential.
 pub(crate) const ACCOUNT_OF_OTHER_DRIVER: &str =
     "The Secret is stored through another Secret Driver. Name one that is stored through the selected one.";
+/// An issued token of another Secret Driver.
+pub(crate) const TOKEN_OF_OTHER_DRIVER: &str = "The service account's access token is stored through another Secret Driver. Select that one, or bind another account.";
+/// A service account whose deletion was begun.
+pub(crate) const ACCOUNT_BEING_DELETED: &str = "The service account is being deleted.";
 /// A Secret whose deletion was begun.
 pub(crate) const BEING_DELETED: &str = "The Secret is being deleted.";
 
@@ -58,10 +62,8 @@ pub(crate) fn auth_namespace(auth: &HarnessAuth) -> Option<NamespaceId> {
 /// The service account that the binding names, if it names one.
 pub(crate) const fn account_of(auth: Option<&HarnessAuth>) -> Option<ServiceAccountId> {
     match auth {
-        Some(HarnessAuth::CodexPat {
-            source: TokenSource::ServiceAccount { id, .. },
-        }) => Some(*id),
-        _ => None,
+        Some(auth) => auth.account(),
+        None => None,
     }
 }
 
@@ -162,7 +164,11 @@ pub(crate) fn auth_source(
         },
         HarnessAuth::CodexPat {
             source: TokenSource::ServiceAccount { .. },
-        } => account.map(|_| ()).ok_or_else(Refusal::not_found),
+        } => match account {
+            None => Err(Refusal::not_found()),
+            Some(account) if account.deleting => Err(Refusal::conflict(ACCOUNT_BEING_DELETED)),
+            Some(_) => Ok(()),
+        },
         HarnessAuth::CredentialSource { .. } => Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured)),
         HarnessAuth::Runtime {} => Ok(()),
     }

@@ -1,5 +1,7 @@
 //! Service accounts: references to a provider's credentials that several Agents share (spec/engine 1.7).
 
+use std::collections::BTreeSet;
+
 use super::{
     AccountView, Answer, Caller, ControlPlane, CreateServiceAccount, Page, PageQuery, SetAccountCredential,
     commit::Tries,
@@ -13,7 +15,6 @@ use crate::{
     driver::{Action, ResourceKind, ResourceRef},
     iam::ExactResource,
     id::{NamespaceId, ServiceAccountId},
-    reason::ApiCode,
     resource::{AccountCredential, AccountCredentialKind, OwnedKind, Secret, ServiceAccount},
     store::{Change, Expect, OwnedRow, Slice, Write},
 };
@@ -51,6 +52,8 @@ impl ControlPlane {
                     namespace_id: namespace,
                     name: input.name.clone(),
                     credential,
+                    binding: None,
+                    deleting: false,
                     version: 1,
                     created_at: self.store.now().await?,
                 };
@@ -119,6 +122,7 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let mut account = self.account(namespace, id).await?;
+                imports(&account)?;
                 let (credential, secret) = self.imported(&op, namespace, &input, "").await?;
                 let before = account.version;
                 account.credential = Some(credential);
@@ -135,30 +139,7 @@ impl ControlPlane {
         .await
     }
 
-    /// Has the provider issue a token for a service account. No Installation of this version selects a driver that can.
-    pub async fn issue_account_credential(
-        &self,
-        caller: &Caller,
-        namespace: NamespaceId,
-        id: ServiceAccountId,
-    ) -> Answer<AccountView> {
-        let op = self.operation(
-            caller,
-            "openclaw.service_accounts.credentials.create",
-            Scope::Namespace(namespace),
-        );
-        op.answer(async {
-            op.require(Action::Update, ResourceRef::service_account(namespace, id))
-                .await?;
-            if self.account(namespace, id).await?.credential.is_some() {
-                return Err(Refusal::conflict("The service account has a credential already."));
-            }
-            Err(Refusal::new(ApiCode::ServiceAccountDriverNotConfigured))
-        })
-        .await
-    }
-
-    /// Deletes a service account that no Agent refers to.
+    /// Deletes a service account that no Agent refers to, and what a driver made of it at its provider.
     pub async fn delete_service_account(
         &self,
         caller: &Caller,
@@ -172,20 +153,57 @@ impl ControlPlane {
             let mut tries = Tries::new(&*self.store);
             loop {
                 let account = self.account(namespace, id).await?;
-                let agents = self.store.agents(namespace).await?.into_iter();
-                let consumers = agents
-                    .filter(|row| source::account_of(row.agent.harness_auth.as_ref()) == Some(id))
-                    .map(|row| ResourceRef::agent(namespace, row.agent.id))
-                    .collect();
+                let token = match account.issued() {
+                    Some((secret, _)) => self.store.secret(namespace, secret).await?,
+                    None => None,
+                };
+                let consumers = self.account_consumers(namespace, id, token.as_ref()).await?;
+                let marked = |deleting| ServiceAccount {
+                    deleting,
+                    version: account.version + 1,
+                    ..account.clone()
+                };
+                let mark = |deleting: bool, phase: &'static str| {
+                    Change::new()
+                        .expect(Expect::Owned(id.to_string(), account.version))
+                        .write(Write::UpdateOwned((&marked(deleting)).into()))
+                        .audit(op.event(resource.clone(), &allowed).with("phase", phase))
+                };
+                if account.deleting && !consumers.is_empty() {
+                    // A deployment came between the look and the mark. Nothing was deleted: that happens under the mark alone.
+                    tries.commit(mark(false, "withdrawn")).await?;
+                    continue;
+                }
                 refuse_referenced(&op, "The service account is still referenced by ", consumers).await?;
+                self.refuse_foreign(&account, token.as_ref())?;
+                let unreferenced = Expect::OwnedUnreferenced(id.to_string());
+                if account.binding.is_some() && !account.deleting {
+                    // Remembered before the provider is asked, so that a crash between the two is finished by a repetition.
+                    tries.commit(mark(true, "begun").expect(unreferenced)).await?;
+                    continue;
+                }
+                let mut change = self
+                    .delete_issued(&account, token.as_ref())
+                    .await?
+                    .expect(Expect::Owned(id.to_string(), account.version))
+                    .expect(unreferenced)
+                    .write(Write::DeleteOwned(KIND, id.to_string()));
+                if let Some(secret) = &token {
+                    let event = op.event(ResourceRef::secret(namespace, secret.id), &allowed);
+                    let exact = ExactResource {
+                        kind: ResourceKind::Secret,
+                        id: secret.id.to_string(),
+                    };
+                    change = self
+                        .with_exact_bindings_removed(change, namespace, &exact, event)
+                        .await?
+                        .expect(Expect::Secret(secret.id, secret.version))
+                        .write(Write::DeleteSecret(secret.id));
+                }
                 let exact = ExactResource {
                     kind: ResourceKind::ServiceAccount,
                     id: id.to_string(),
                 };
-                let change = Change::new()
-                    .expect(Expect::Owned(id.to_string(), account.version))
-                    .expect(Expect::OwnedUnreferenced(id.to_string()))
-                    .write(Write::DeleteOwned(KIND, id.to_string()));
                 let event = op.event(resource.clone(), &allowed);
                 let change = self
                     .with_exact_bindings_removed(change, namespace, &exact, event)
@@ -196,6 +214,25 @@ impl ControlPlane {
             }
         })
         .await
+    }
+
+    /// The Agents whose draft names the account, or whose selected or pending version delivers its issued token.
+    async fn account_consumers(
+        &self,
+        namespace: NamespaceId,
+        id: ServiceAccountId,
+        token: Option<&Secret>,
+    ) -> Answer<Vec<ResourceRef>> {
+        let agents = self.store.agents(namespace).await?.into_iter();
+        let mut named: BTreeSet<_> = agents
+            .filter(|row| source::account_of(row.agent.harness_auth.as_ref()) == Some(id))
+            .map(|row| row.agent.id)
+            .collect();
+        if let Some(secret) = token {
+            named.extend(self.store.secret_consumers(namespace, secret.id).await?.agents);
+        }
+        let named = named.into_iter();
+        Ok(named.map(|agent| ResourceRef::agent(namespace, agent)).collect())
     }
 
     /// A service account; 404 when there is none.
@@ -230,5 +267,23 @@ impl ControlPlane {
             secret_id: id,
         };
         Ok((credential, secret.clone()))
+    }
+}
+
+/// An issued token, or one that may have been issued, is the only credential of its account, and is not replaced (spec/contracts
+/// 12.3).
+fn imports(account: &ServiceAccount) -> Answer<()> {
+    if account.deleting {
+        Err(Refusal::conflict(source::ACCOUNT_BEING_DELETED))
+    } else if account
+        .binding
+        .as_ref()
+        .is_some_and(|binding| !binding.tokens.is_empty())
+    {
+        Err(Refusal::conflict(
+            "The service account's access token is issued by a driver and cannot be replaced. Create another service account.",
+        ))
+    } else {
+        Ok(())
     }
 }

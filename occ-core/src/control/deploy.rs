@@ -105,9 +105,17 @@ impl ControlPlane {
                 Some(earlier) => self.pin(&mut read, namespace, id, earlier).await?,
                 None => None,
             };
+            let account = self.named_account(&mut read, namespace).await?;
             let questions = deploy::required(caller, &read);
             let grants = Grants::new(op.decide_in(&cx, questions).await?).and([allowed.clone()]);
-            let mut answers = self.ask_drivers(op, &cx, &read, &grants, pinned.is_none()).await;
+            let gathering = Gathering {
+                op,
+                read: &read,
+                grants: &grants,
+                account: account.as_ref(),
+                reads_document: pinned.is_none(),
+            };
+            let mut answers = self.ask_drivers(&cx, &gathering).await;
             if let Some(document) = pinned {
                 let generation = read.configuration.as_ref().map_or(0, |row| row.generation);
                 answers.document = Gathered::Known(Some((generation, document)));
@@ -117,17 +125,6 @@ impl ControlPlane {
                 tries.again().await?;
                 continue;
             }
-            let account = source::account_of(read.agent.as_ref().and_then(|row| row.agent.harness_auth.as_ref()));
-            let account = match account {
-                Some(account) => {
-                    let row = self
-                        .store
-                        .owned(namespace, OwnedKind::ServiceAccount, &account.to_string())
-                        .await?;
-                    row.map(ServiceAccount::try_from).transpose()?
-                }
-                None => None,
-            };
             let inputs = DeployInputs {
                 caller,
                 namespace,
@@ -137,7 +134,7 @@ impl ControlPlane {
                 document: answers.document,
                 secrets: answers.secrets,
                 credentials: answers.credentials,
-                account,
+                account: account.clone(),
                 drivers: &self.drivers,
             };
             let admitted = deploy::admit(&inputs)?;
@@ -147,7 +144,11 @@ impl ControlPlane {
                 self.provision_credentials(&cx, &row.agent).await?;
             }
             let frozen = Frozen::of(&row.agent, admitted, &read);
-            let source = Source { draft: row, earlier };
+            let source = Source {
+                draft: row,
+                account: account.as_ref(),
+                earlier,
+            };
             let view = RevisionView::from(frozen.revision.clone());
             let change = admission_change(op, &allowed, &read, &source, frozen).state(cx.state().take_staged());
             if tries.commit(op.answering(change, &view)?).await? {
@@ -174,6 +175,25 @@ impl ControlPlane {
             policy_of: self.drivers.iam.decides_by_stored_policy().then(|| caller.clone()),
             records_of,
         }
+    }
+
+    /// The service account that the draft names, if it exists; puts the Secret of its issued token among the rows.
+    async fn named_account(&self, read: &mut DeployRead, namespace: NamespaceId) -> Answer<Option<ServiceAccount>> {
+        let auth = read.agent.as_ref().and_then(|row| row.agent.harness_auth.as_ref());
+        let Some(id) = source::account_of(auth) else {
+            return Ok(None);
+        };
+        let row = self
+            .store
+            .owned(namespace, OwnedKind::ServiceAccount, &id.to_string())
+            .await?;
+        let account: Option<ServiceAccount> = row.map(TryInto::try_into).transpose()?;
+        if let Some((token, _)) = account.as_ref().and_then(ServiceAccount::issued)
+            && read.secrets.iter().all(|secret| secret.id != token)
+        {
+            read.secrets.extend(self.store.secret(namespace, token).await?);
+        }
+        Ok(account)
     }
 
     /// Puts what an earlier version saved in the place of the draft; gives the document. Nothing without an Agent.
@@ -219,14 +239,14 @@ impl ControlPlane {
     }
 
     /// Asks the drivers what the checks will want to know, and nothing that the caller's or the Agent's grants do not cover.
-    async fn ask_drivers(
-        &self,
-        op: &Operation<'_>,
-        cx: &OperationContext,
-        read: &DeployRead,
-        grants: &Grants,
-        reads_document: bool,
-    ) -> Answers {
+    async fn ask_drivers(&self, cx: &OperationContext, gathering: &Gathering<'_>) -> Answers {
+        let Gathering {
+            op,
+            read,
+            grants,
+            account,
+            reads_document,
+        } = *gathering;
         let Some(agent) = read.agent.as_ref().map(|row| &row.agent) else {
             return Answers {
                 document: Gathered::NotAsked,
@@ -244,11 +264,17 @@ impl ControlPlane {
                 _ => Gathered::NotAsked,
             }
         };
-        let secrets = join_all(deploy::secret_ids(read).into_iter().map(|id| async move {
-            let both = [op.principal(), &agent.service_principal_id];
-            let granted = both
-                .iter()
-                .all(|who| grants.allows(&source::operate(who, agent.namespace_id, id)));
+        let both = [op.principal(), &agent.service_principal_id];
+        let operated = deploy::secret_ids(read).into_iter().map(|id| {
+            let ask = |who| grants.allows(&source::operate(who, agent.namespace_id, id));
+            (id, both.into_iter().all(ask))
+        });
+        // Whoever may read an account may use its token.
+        let token = account.and_then(|account| {
+            let resource = ResourceRef::service_account(agent.namespace_id, account.id);
+            Some((account.issued()?.0, grants.allows(&op.ask(Action::Read, resource))))
+        });
+        let secrets = join_all(token.into_iter().chain(operated).map(|(id, granted)| async move {
             let own = |driver: &str| driver == self.drivers.secret.identity().id;
             let answer = match read.secrets.iter().find(|secret| secret.id == id) {
                 Some(secret) if granted && own(&secret.driver_id) => {
@@ -296,6 +322,17 @@ impl ControlPlane {
     }
 }
 
+/// What drivers are asked about.
+#[derive(Clone, Copy)]
+struct Gathering<'a> {
+    op: &'a Operation<'a>,
+    read: &'a DeployRead,
+    grants: &'a Grants,
+    account: Option<&'a ServiceAccount>,
+    /// Whether the document is the Configuration Driver's, and no earlier version's.
+    reads_document: bool,
+}
+
 impl Answers {
     /// Whether the document is of another generation than the row, because it changed between the two reads.
     fn stale(&self, read: &DeployRead) -> bool {
@@ -334,6 +371,8 @@ impl Frozen {
 struct Source<'a> {
     /// The Agent's row as it is saved.
     draft: &'a AgentRow,
+    /// The service account behind its token.
+    account: Option<&'a ServiceAccount>,
     /// The earlier version that is repeated.
     earlier: Option<RevisionId>,
 }
@@ -358,6 +397,9 @@ fn admission_change(
         .write(Write::UpdateAgent(running));
     if let (Some(row), None) = (&read.configuration, source.earlier) {
         change = change.expect(Expect::Configuration(row.id, row.generation));
+    }
+    if let Some(account) = source.account {
+        change = change.expect(Expect::Owned(account.id.to_string(), account.version));
     }
     let target = Target::Revision {
         namespace,

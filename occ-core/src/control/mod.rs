@@ -16,6 +16,7 @@ mod credentials;
 mod deploy;
 mod input;
 mod installation;
+mod issuing;
 mod key;
 mod lifecycle;
 mod namespaces;

@@ -14,7 +14,7 @@ use crate::{
     driver::{Action, DriverKind, ResourceKind, ResourceRef, SecretIdentity},
     iam::ExactResource,
     id::{NamespaceId, SecretId},
-    resource::{BackendRef, Name, Secret},
+    resource::{BackendRef, Name, OwnedKind, Secret, ServiceAccount},
     secret_value::SecretValue,
     store::{Change, Consumers, Expect, Slice, Write},
 };
@@ -190,6 +190,7 @@ impl ControlPlane {
                 if secret.deleting {
                     return Err(Refusal::conflict(source::BEING_DELETED));
                 }
+                self.refuse_issued(namespace, id).await?;
                 let before = secret.version;
                 secret.version += 1;
                 let cx = self.context();
@@ -289,6 +290,20 @@ impl ControlPlane {
         .await
     }
 
+    /// A token that a driver issued is what its provider says, and no value that a caller knows replaces it.
+    async fn refuse_issued(&self, namespace: NamespaceId, id: SecretId) -> Answer<()> {
+        for (_, account) in self.store.secret_consumers(namespace, id).await?.owned {
+            let row = self.store.owned(namespace, OwnedKind::ServiceAccount, &account).await?;
+            let account: Option<ServiceAccount> = row.map(TryInto::try_into).transpose()?;
+            if account.as_ref().and_then(ServiceAccount::issued).is_some() {
+                return Err(Refusal::conflict(
+                    "The Secret holds an access token that a Service Account Driver issued, which is not replaced.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The records of these Secrets, as far as they exist, each once.
     pub(super) async fn named_secrets(&self, namespace: NamespaceId, mut ids: Vec<SecretId>) -> Answer<Vec<Secret>> {
         ids.sort_unstable();
@@ -315,7 +330,7 @@ impl ControlPlane {
     }
 
     /// Takes back what a driver with a place of its own stored for a Secret that does not exist.
-    async fn forget_value(&self, identity: &SecretIdentity, at: &BackendRef) {
+    pub(super) async fn forget_value(&self, identity: &SecretIdentity, at: &BackendRef) {
         if let Err(error) = effect(self.drivers.secret.delete(&self.context(), identity, at)).await {
             tracing::warn!(id = %identity.id, %error, "a value without a Secret could not be taken back");
         }

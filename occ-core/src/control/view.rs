@@ -311,6 +311,9 @@ pub struct AccountView {
     /// Its credential, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<AccountCredentialView>,
+    /// Its deletion was begun and not finished: delete it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleting: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -331,6 +334,7 @@ impl From<&ServiceAccount> for AccountView {
             namespace_id: account.namespace_id,
             name: account.name.clone(),
             credential: credential.map(|credential| AccountCredentialView { kind: credential.kind }),
+            deleting: account.deleting,
             created_at: account.created_at,
         }
     }

@@ -20,17 +20,20 @@ pub enum DriverKind {
     Sandbox,
     /// Turns a revision into a plan.
     Harness,
+    /// Has a provider issue tokens of service accounts.
+    ServiceAccount,
 }
 
 impl DriverKind {
     /// Every kind, in the order in which drivers are built.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Configuration,
         Self::Iam,
         Self::Secret,
         Self::Compute,
         Self::Sandbox,
         Self::Harness,
+        Self::ServiceAccount,
     ];
 
     /// The word in the Installation file.
@@ -42,6 +45,7 @@ impl DriverKind {
             Self::Secret => "secret",
             Self::Sandbox => "sandbox",
             Self::Harness => "harness",
+            Self::ServiceAccount => "service_account",
         }
     }
 }

@@ -19,6 +19,7 @@ mod iam;
 mod identity;
 mod sandbox;
 mod secret;
+mod service_account;
 mod state;
 
 pub use capability::{Capabilities, Capability, capabilities};
@@ -31,4 +32,5 @@ pub use iam::*;
 pub use identity::{CONTRACT_VERSION, ContractVersion, DriverIdentity, DriverKind};
 pub use sandbox::*;
 pub use secret::{CompareAndSwap, SecretDriver, SecretIdentity};
+pub use service_account::{AccountIdentity, ServiceAccountDriver};
 pub use state::{DriverState, EmptyState, MemoryState, StateEntry, StateReader, StateWrite, StoredRecord};

@@ -1,6 +1,6 @@
 //! Which drivers do not work together (spec/contracts 2.8, 2.9).
 
-use crate::driver::DriverKind;
+use crate::{driver::DriverKind, resource::BackendKind};
 
 /// Why drivers do not make an Installation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,14 @@ pub enum CompositionError {
         /// The Sandbox's id.
         sandbox: String,
     },
+    /// The driver works for a Backend of a type that none has.
+    #[error("the {kind} driver needs a backend of the type {backend}")]
+    Backend {
+        /// The kind of the driver.
+        kind: DriverKind,
+        /// The type of the Backend.
+        backend: BackendKind,
+    },
     /// The Compute wants maintenance all the time.
     #[error("compute \"{compute}\" must give a maintenance interval above zero")]
     MaintenanceInterval {
@@ -82,9 +90,11 @@ impl CompositionError {
     /// The kind of the driver that is at fault, or missing.
     pub const fn kind(&self) -> DriverKind {
         match self {
-            Self::Missing { kind } | Self::Kind { slot: kind, .. } | Self::Id { kind } | Self::Hooks { kind, .. } => {
-                *kind
-            }
+            Self::Missing { kind }
+            | Self::Kind { slot: kind, .. }
+            | Self::Id { kind }
+            | Self::Hooks { kind, .. }
+            | Self::Backend { kind, .. } => *kind,
             Self::DuplicateHarness { .. } => DriverKind::Harness,
             Self::Sandbox { .. } | Self::Facets { .. } | Self::HarnessHome { .. } => DriverKind::Sandbox,
             Self::MaintenanceInterval { .. } => DriverKind::Compute,

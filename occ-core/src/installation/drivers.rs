@@ -13,10 +13,10 @@ use super::{
 use crate::{
     driver::{
         ComputeDriver, ConfigurationDriver, DriverKind, Harness, IamDriver, LifecycleHooks, SandboxDriver,
-        SecretDriver, capabilities,
+        SecretDriver, ServiceAccountDriver, capabilities,
     },
     registry::Built,
-    resource::Backend,
+    resource::{AccountBinding, Backend},
 };
 
 /// One driver a kind (Harnesses: at least one), checked to work together (spec/contracts 1.3, 2.9).
@@ -34,6 +34,8 @@ pub struct Drivers {
     pub sandbox: Option<Arc<dyn SandboxDriver>>,
     /// The Harnesses, in selection order; each has its own id.
     pub harnesses: Vec<Arc<dyn Harness>>,
+    /// Has a provider issue tokens of service accounts.
+    pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
     attached: Arc<Once>,
@@ -61,6 +63,20 @@ impl Drivers {
     /// The Backends that Agents may be associated with.
     pub fn backends(&self) -> &[Backend] {
         &self.backends
+    }
+
+    /// The Backend whose accounts the Service Account Driver makes.
+    pub fn backend_of(&self, driver: &dyn ServiceAccountDriver) -> Option<&Backend> {
+        self.backends.iter().find(|backend| backend.kind == driver.backend())
+    }
+
+    /// Whether this is of the selected Service Account Driver, and of a Backend that is still configured.
+    pub fn issues(&self, binding: &AccountBinding) -> bool {
+        let driver = self.service_account.as_deref();
+        driver.is_some_and(|driver| {
+            let backend = self.backend_of(driver);
+            driver.identity().id == binding.driver_id && backend.is_some_and(|found| found.id == binding.backend_id)
+        })
     }
 
     /// The hooks that other drivers want around workloads, in selection order: configuration, sandbox, iam (spec/contracts 2.11).
@@ -105,6 +121,8 @@ impl Drivers {
                 .map(|sandbox| row(sandbox.identity(), capabilities(&**sandbox))),
         );
         rows.extend(self.harnesses.iter().map(|harness| row(harness.identity(), Vec::new())));
+        let accounts = self.service_account.iter();
+        rows.extend(accounts.map(|driver| row(driver.identity(), Vec::new())));
         rows
     }
 
@@ -128,6 +146,14 @@ impl Drivers {
             }
         }
         self.check_sandbox()?;
+        if let Some(driver) = &self.service_account
+            && self.backend_of(&**driver).is_none()
+        {
+            return Err(CompositionError::Backend {
+                kind: DriverKind::ServiceAccount,
+                backend: driver.backend(),
+            });
+        }
         if let (None, Some((kind, _))) = (self.compute.hook_host(), self.hooks().next()) {
             return Err(CompositionError::Hooks {
                 kind,
@@ -176,6 +202,11 @@ impl Drivers {
         .into_iter()
         .chain(self.sandbox.iter().map(|s| (DriverKind::Sandbox, s.identity())))
         .chain(self.harnesses.iter().map(|h| (DriverKind::Harness, h.identity())))
+        .chain(
+            self.service_account
+                .iter()
+                .map(|s| (DriverKind::ServiceAccount, s.identity())),
+        )
     }
 }
 
@@ -188,6 +219,7 @@ pub struct DriversBuilder {
     compute: Option<Arc<dyn ComputeDriver>>,
     sandbox: Option<Arc<dyn SandboxDriver>>,
     harnesses: Vec<Arc<dyn Harness>>,
+    service_account: Option<Arc<dyn ServiceAccountDriver>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
 }
@@ -235,6 +267,13 @@ impl DriversBuilder {
         self
     }
 
+    /// The Service Account Driver; a Backend of its type is required with it.
+    #[must_use]
+    pub fn service_account(mut self, driver: Arc<dyn ServiceAccountDriver>) -> Self {
+        self.service_account = Some(driver);
+        self
+    }
+
     /// A Backend that Agents may be associated with.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
@@ -252,6 +291,7 @@ impl DriversBuilder {
             Built::Compute(driver) => self.compute(driver),
             Built::Sandbox(driver) => self.sandbox(driver),
             Built::Harness(harness) => self.harness(harness),
+            Built::ServiceAccount(driver) => self.service_account(driver),
         }
     }
 
@@ -273,6 +313,7 @@ impl DriversBuilder {
             compute: self.compute.ok_or(missing(DriverKind::Compute))?,
             sandbox: self.sandbox,
             harnesses: self.harnesses,
+            service_account: self.service_account,
             backends: self.backends,
             sources: self.sources,
             attached: Arc::new(Once::new()),

@@ -90,15 +90,17 @@ const BACKEND: Keys = Keys {
     text: "id, type",
 };
 const DRIVERS: Keys = Keys {
-    accepted: &["configuration", "iam", "secret", "compute", "sandbox", "harness"],
-    unsupported: &[
-        "credential_gateway",
-        "credential_refresh",
-        "plugin",
+    accepted: &[
+        "configuration",
+        "iam",
+        "secret",
+        "compute",
+        "sandbox",
+        "harness",
         "service_account",
-        "repo",
     ],
-    text: "configuration, iam, secret, compute, harness, and optionally sandbox",
+    unsupported: &["credential_gateway", "credential_refresh", "plugin", "repo"],
+    text: "configuration, iam, secret, compute, harness, and optionally sandbox, service_account",
 };
 const ENTRY: Keys = Keys {
     accepted: &["id", "driver", "configuration"],
@@ -302,7 +304,7 @@ fn drivers(node: &Node, path: Path) -> Result<Vec<Selection>, Fault> {
     for kind in DriverKind::ALL {
         match kind {
             DriverKind::Harness => harnesses(&drivers, &mut selections)?,
-            DriverKind::Sandbox => {
+            DriverKind::Sandbox | DriverKind::ServiceAccount => {
                 if let Some((node, path)) = drivers.find(kind.as_str()) {
                     selections.push(selection(kind, node, path)?);
                 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::driver::{
     CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, DriverIdentity, DriverKind, Harness,
-    IamDriver, SandboxDriver, SecretDriver,
+    IamDriver, SandboxDriver, SecretDriver, ServiceAccountDriver,
 };
 
 /// What a factory builds, by kind.
@@ -36,6 +36,8 @@ pub enum Built {
     Iam(Arc<dyn IamDriver>),
     /// A Harness.
     Harness(Arc<dyn Harness>),
+    /// A Service Account Driver.
+    ServiceAccount(Arc<dyn ServiceAccountDriver>),
 }
 
 impl Built {
@@ -48,6 +50,7 @@ impl Built {
             Self::Configuration(driver) => driver.identity(),
             Self::Iam(driver) => driver.identity(),
             Self::Harness(harness) => harness.identity(),
+            Self::ServiceAccount(driver) => driver.identity(),
         }
     }
 }
@@ -268,6 +271,8 @@ kind_macros! {
     register_iam = Iam;
     /// Registers a [`Harness`](crate::driver::Harness) that is a [`DriverFactory`](crate::registry::DriverFactory).
     register_harness = Harness;
+    /// Registers a [`ServiceAccountDriver`](crate::driver::ServiceAccountDriver) that is a [`DriverFactory`](crate::registry::DriverFactory).
+    register_service_account = ServiceAccount;
 }
 
 #[doc(hidden)]

@@ -1,5 +1,7 @@
 //! Backends: services that an Installation configures and Agents may be associated with (seed: Backend association).
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,12 @@ use super::BackendId;
 pub enum BackendKind {
     /// A `ChatGPT` workspace, whose accounts Agents may use.
     Chatgpt,
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// A Backend, as the Installation configures it.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BackendRef;
+use super::{AccountBinding, BackendRef};
 use crate::id::{CredentialSourceId, NamespaceId, SecretId, ServiceAccountId};
 
 /// The word `secret` in a source.
@@ -104,6 +104,16 @@ impl HarnessAuth {
         }
     }
 
+    /// The service account that the binding names, if it names one.
+    pub const fn account(&self) -> Option<ServiceAccountId> {
+        match self {
+            Self::CodexPat {
+                source: TokenSource::ServiceAccount { id, .. },
+            } => Some(*id),
+            _ => None,
+        }
+    }
+
     /// The Namespace and Secret that the binding names, if it names one.
     pub const fn secret(&self) -> Option<(NamespaceId, SecretId)> {
         match self {
@@ -134,7 +144,10 @@ pub struct SecretSnapshot {
 pub struct HarnessAuthSnapshot {
     /// The binding as the Agent had it.
     pub binding: HarnessAuth,
-    /// The Secret behind it, when there is one.
+    /// The Secret behind it, when there is one: also the one that holds a service account's issued token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretSnapshot>,
+    /// What a driver had of the service account behind it, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<AccountBinding>,
 }

@@ -24,7 +24,10 @@ pub use harness_auth::{
     HarnessAuth, HarnessAuthMethod, HarnessAuthSnapshot, SecretSnapshot, SecretSource, SecretSourceKind, TokenSource,
 };
 pub use namespace::{Installation, Namespace, NamespaceStatus};
-pub use owned::{AccountCredential, AccountCredentialKind, LaunchSettings, OwnedKind, Preset, ServiceAccount};
+pub use owned::{
+    AccountBinding, AccountCredential, AccountCredentialKind, LaunchSettings, OwnedKind, Preset, ProviderAccount,
+    ServiceAccount, TokenRequest,
+};
 pub use plugin::{Approval, Approver, PluginId, PluginSelection, Plugins, Reviewer, ToolPolicy};
 pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, Snapshot};
 pub use secret::{BackendRef, Secret};

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{BackendId, ExecutionMode, HarnessAuth, Name};
 use crate::{
@@ -57,6 +58,42 @@ pub struct AccountCredential {
     pub secret_id: SecretId,
 }
 
+/// An account as its provider names it (private). Names only, never a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderAccount {
+    /// The provider's workspace, tenant or organisation.
+    pub workspace_id: String,
+    /// The account there.
+    pub account_id: String,
+}
+
+/// A token that a provider is asked for (private). Written before it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TokenRequest {
+    /// What the provider knows the token by.
+    pub id: Uuid,
+    /// The Secret that the token's value becomes.
+    pub secret_id: SecretId,
+}
+
+/// What a Service Account Driver has of a service account (private; spec/engine 1.7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AccountBinding {
+    /// The Backend whose account it is.
+    pub backend_id: BackendId,
+    /// The Service Account Driver (instance id). Another one never touches it.
+    pub driver_id: String,
+    /// The provider's account, once its answer is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<ProviderAccount>,
+    /// The tokens that were asked for and are not known to have ended: the issued one alone once there is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenRequest>,
+}
+
 /// An account of a model provider that several Agents can share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceAccount {
@@ -68,10 +105,24 @@ pub struct ServiceAccount {
     pub name: Name,
     /// Its credential, if it has one.
     pub credential: Option<AccountCredential>,
+    /// What a driver has of it, from the first attempt to issue a token on.
+    pub binding: Option<AccountBinding>,
+    /// Its deletion was begun and not finished: nothing new may refer to it, and only its deletion may be repeated.
+    pub deleting: bool,
     /// Grows with each change.
     pub version: u64,
     /// When it was created.
     pub created_at: Timestamp,
+}
+
+impl ServiceAccount {
+    /// The Secret that holds its issued token, and what the driver has; nothing without an issued token.
+    pub fn issued(&self) -> Option<(SecretId, &AccountBinding)> {
+        let credential = self.credential.as_ref()?;
+        let token = credential.kind == AccountCredentialKind::AccessToken;
+        let binding = self.binding.as_ref().filter(|_| token)?;
+        Some((credential.secret_id, binding))
+    }
 }
 
 /// What a Preset copies into an Agent's draft. What is not said is left to whoever creates the Agent.

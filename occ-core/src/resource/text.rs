@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use crate::id::ServiceAccountId;
+
 /// A text is not a name. Never holds the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
@@ -89,6 +91,13 @@ texts! {
     BackendId;
     /// Who acts: a human Principal, a service principal or an Agent's service principal. Opaque.
     PrincipalId;
+}
+
+impl Name {
+    /// The name of the Secret that holds the issued token of this account.
+    pub(crate) fn access_token_of(account: ServiceAccountId) -> Self {
+        Self(format!("Access token of {account}"))
+    }
 }
 
 /// The name of an environment variable that a Configuration may bind: `^[A-Za-z_][A-Za-z0-9_]{0,252}$` and not reserved.

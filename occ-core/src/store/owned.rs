@@ -6,7 +6,7 @@ use super::StoreError;
 use crate::{
     driver::{ResourceKind, ResourceRef},
     id::{NamespaceId, SecretId},
-    resource::{AccountCredential, Document, LaunchSettings, Name, OwnedKind, Preset, ServiceAccount},
+    resource::{AccountBinding, AccountCredential, Document, LaunchSettings, Name, OwnedKind, Preset, ServiceAccount},
     time::Timestamp,
 };
 
@@ -36,6 +36,10 @@ pub struct OwnedRow {
 struct AccountBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     credential: Option<AccountCredential>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    binding: Option<AccountBinding>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deleting: bool,
 }
 
 fn body(content: &impl Serialize) -> Document {
@@ -48,13 +52,19 @@ fn body(content: &impl Serialize) -> Document {
 impl From<&ServiceAccount> for OwnedRow {
     fn from(account: &ServiceAccount) -> Self {
         let credential = account.credential.clone();
+        let binding = account.binding.clone();
+        let deleting = account.deleting;
         Self {
             kind: OwnedKind::ServiceAccount,
             id: account.id.to_string(),
             namespace_id: account.namespace_id,
             name: account.name.clone(),
             secrets: credential.iter().map(|credential| credential.secret_id).collect(),
-            body: body(&AccountBody { credential }),
+            body: body(&AccountBody {
+                credential,
+                binding,
+                deleting,
+            }),
             version: account.version,
             created_at: account.created_at,
         }
@@ -71,6 +81,8 @@ impl TryFrom<OwnedRow> for ServiceAccount {
             namespace_id: row.namespace_id,
             name: row.name,
             credential: body.credential,
+            binding: body.binding,
+            deleting: body.deleting,
             version: row.version,
             created_at: row.created_at,
         })

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::{
     driver::StoredRecord,
     iam::Grants,
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceKeyId},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceAccountId, ServiceKeyId},
     reason::{Failure, Success},
     resource::{
         Agent, AgentRevision, BackendId, ConfigurationKind, Namespace, OwnedKind, PrincipalId, Secret, SecretBindings,
-        WorkspaceSetup,
+        ServiceAccount, WorkspaceSetup,
     },
     time::Timestamp,
     work::{FailureData, LastAttempt, Warning},
@@ -146,8 +146,18 @@ pub struct PassRead {
     pub setup: Option<WorkspaceSetup>,
     /// Every Secret that the target's version names and that still exists.
     pub secrets: Vec<Secret>,
+    /// The service account that the target's version names, if it still exists; it may be of a moment later than the rest.
+    pub account: Option<ServiceAccount>,
     /// How the deployment of the target's version ended, if it did. For maintenance.
     pub deployment: Option<WorkState>,
+}
+
+impl PassRead {
+    /// The service account that the target's version names.
+    pub fn account_id(&self) -> Option<ServiceAccountId> {
+        let snapshot = &self.revision.as_ref()?.revision.snapshot;
+        snapshot.harness_auth.binding.account()
+    }
 }
 
 /// The state of a piece of work as a reader judges it.

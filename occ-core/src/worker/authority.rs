@@ -70,7 +70,7 @@ fn ask(principal: &PrincipalId, action: Action, resource: ResourceRef) -> Access
 }
 
 /// What a deployment needs: the actor deploys, reads the Configuration and the service account behind a token, and operates every
-/// Secret; so does the Agent's principal the Secrets.
+/// Secret; so does the Agent's principal the Secrets. An issued token is guarded by its account, and by no grant on its Secret (seed).
 pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRevision) -> Vec<AccessRequest> {
     let namespace = agent.namespace_id;
     let snapshot = &revision.snapshot;
@@ -82,7 +82,8 @@ pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRev
             ResourceRef::configuration(namespace, snapshot.configuration_id),
         ),
     ];
-    if let Some(account) = source::account_of(Some(&snapshot.harness_auth.binding)) {
+    let account = source::account_of(Some(&snapshot.harness_auth.binding));
+    if let Some(account) = account {
         requests.push(ask(
             actor,
             Action::Read,
@@ -93,6 +94,7 @@ pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRev
         .harness_auth
         .secret
         .iter()
+        .filter(|_| account.is_none())
         .chain(snapshot.secret_bindings.values());
     for secret in secrets {
         let resource = ResourceRef::secret(namespace, secret.id);

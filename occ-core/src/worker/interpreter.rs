@@ -415,6 +415,10 @@ fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
             let frozen = revision.snapshot.backend_id.as_ref();
             frozen.is_none_or(|id| drivers.backends().iter().any(|backend| backend.id == *id))
         }),
+        account_issuer: revision.is_none_or(|revision| {
+            let frozen = revision.snapshot.harness_auth.account.as_ref();
+            frozen.is_none_or(|binding| drivers.issues(binding))
+        }),
         intact: revision.is_none_or(revision::is_intact),
         secret_driver: drivers.secret.identity().id.clone(),
         maintenance: drivers.compute.maintenance().map(Maintenance::interval),

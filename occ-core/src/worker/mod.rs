@@ -18,6 +18,7 @@ mod refusal;
 mod revision;
 mod runtime;
 mod settle;
+mod sources;
 mod telemetry;
 
 pub use authority::Authority;

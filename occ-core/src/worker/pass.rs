@@ -37,6 +37,8 @@ pub struct ComputeFacts {
     pub harness_approved: bool,
     /// Whether the target's Backend, when it has one, is still configured.
     pub backend_configured: bool,
+    /// Whether the driver and the Backend of the target's service account, when it has one, are still selected and configured.
+    pub account_issuer: bool,
     /// Whether the target's stored bytes still have their digest.
     pub intact: bool,
     /// The selected Secret Driver's id.

@@ -4,6 +4,7 @@ use super::{
     authority,
     pass::{Outcome, Pass, Step, WriteBox, agent_ref, done, effect_failed, failed, finish, revision_ref},
     refusal::{self, Refusal},
+    sources,
 };
 use crate::{
     audit::AuditEvent,
@@ -143,6 +144,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if !pass.compute.backend_configured {
         return Err(Refusal::of(Failure::BackendUnavailable));
     }
+    sources::account(facts)?;
     if let Some(refusal) = refusal::lifted(facts) {
         return Err(refusal);
     }
@@ -152,7 +154,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if pass.compute.exclusive && facts.newer().next().is_some() {
         return Ok(finish(superseded(facts)));
     }
-    secrets(facts)?;
+    sources::frozen(facts)?;
     if pass.read.setup.as_ref().is_some_and(|setup| !setup.completed()) && !pass.compute.workspace_setup {
         return Err(Refusal::of(Failure::WorkspaceSetupUnsupported));
     }
@@ -203,42 +205,6 @@ pub(super) const fn continues(failure: Failure) -> bool {
             | Failure::DependencyUnavailable
             | Failure::ActiveRevisionChanged
     )
-}
-
-/// Check 11: what was frozen must still be there, and the selected driver's. Metadata only; no value is read.
-fn secrets(facts: &Facts<'_>) -> Result<(), Refusal> {
-    let snapshot = &facts.revision.snapshot;
-    let harness = snapshot.harness_auth.secret.iter().map(|secret| {
-        (
-            secret,
-            Failure::HarnessAuthSourceUnavailable,
-            Failure::HarnessAuthSourceChanged,
-        )
-    });
-    let bindings = snapshot.secret_bindings.values().map(|secret| {
-        (
-            secret,
-            Failure::SecretBindingUnavailable,
-            Failure::SecretBindingUnavailable,
-        )
-    });
-    for (frozen, missing, changed) in harness.chain(bindings) {
-        let row = facts
-            .pass
-            .read
-            .secrets
-            .iter()
-            .find(|row| row.id == frozen.id)
-            .ok_or(Refusal::of(missing))?;
-        let selected = &facts.pass.compute.secret_driver;
-        if &frozen.secret_driver_id != selected || &row.driver_id != selected {
-            return Err(Refusal::of(Failure::SecretDriverMismatch));
-        }
-        if row.backend_ref != frozen.backend_ref {
-            return Err(Refusal::of(changed));
-        }
-    }
-    Ok(())
 }
 
 /// Steps 5.2 a to g: predecessors, preparation, the pointer, activation.

@@ -1,6 +1,7 @@
 //! The control plane's operations over the embedded drivers and a database in memory, with a Compute that runs nothing.
 #![cfg(feature = "sqlite")]
 
+mod accounts;
 mod agents;
 mod configurations;
 mod credentials;

@@ -6,11 +6,14 @@ use occ_core::{
     driver::{CONTRACT_VERSION, DriverIdentity, DriverKind},
     installation::{CompositionError, Drivers, DriversBuilder, InstallationFile, compose},
     registry::{Built, DriverFactory, Registry},
+    resource::BackendKind,
 };
 use serde::Deserialize as _;
 use serde_json::json;
 
-use crate::fixtures::{StubCompute, StubConfiguration, StubHarness, StubIam, StubSandbox, StubSecret, file_with, host};
+use crate::fixtures::{
+    StubAccounts, StubCompute, StubConfiguration, StubHarness, StubIam, StubSandbox, StubSecret, file_with, host,
+};
 
 fn composed(text: &str) -> Drivers {
     let file = InstallationFile::parse(text, "occ.yaml").unwrap();
@@ -183,4 +186,32 @@ fn a_sandbox_needs_a_compute_that_hosts_hooks() {
 fn what_a_factory_built_goes_where_its_kind_belongs() {
     let drivers = complete().built(Built::Harness(harness("codex"))).build().unwrap();
     assert!(drivers.harness("codex").is_some());
+}
+
+#[test]
+fn a_service_account_driver_needs_a_backend_of_its_type() {
+    let selected = "  service_account: { id: accounts, driver: stub }\n  harness:";
+    let with = file_with(&[
+        ("logging:", "backend: [{ id: workspace, type: chatgpt }]\nlogging:"),
+        ("  harness:", selected),
+    ]);
+    let drivers = composed(&with);
+    let driver = drivers.service_account.clone().unwrap();
+    assert_eq!(driver.identity().id, "accounts");
+    assert_eq!(drivers.backend_of(&*driver).unwrap().id.as_str(), "workspace");
+    assert_eq!(drivers.describe().last().unwrap().kind, DriverKind::ServiceAccount);
+
+    let accounts = made::<StubAccounts>(DriverKind::ServiceAccount, "accounts", json!({}));
+    let refused = complete().service_account(accounts).build().map(|_| ()).unwrap_err();
+    assert_eq!(
+        refused,
+        CompositionError::Backend {
+            kind: DriverKind::ServiceAccount,
+            backend: BackendKind::Chatgpt,
+        }
+    );
+    assert_eq!(
+        refused.to_string(),
+        "the service_account driver needs a backend of the type chatgpt"
+    );
 }

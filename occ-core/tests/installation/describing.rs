@@ -55,6 +55,7 @@ fn linked_drivers_are_listed_with_the_schema_of_their_settings() {
             (DriverKind::Sandbox, "stub"),
             (DriverKind::Harness, "impostor"),
             (DriverKind::Harness, "stub"),
+            (DriverKind::ServiceAccount, "stub"),
         ]
     );
     let iam = serde_json::to_value(&linked[1]).unwrap();

@@ -5,21 +5,26 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use occ_core::{
     driver::{
-        AccessRequest, AgentRef, ComputeAdmission, ComputeDriver, ComputeProfile, ConfigurationDriver, Decision,
-        DocumentProblem, DriverIdentity, EffectError, EffectResult, GatewaySettings, Harness, HarnessAuthRequest,
-        HarnessSelection, HookHost, IamDriver, Identity, LifecycleHooks, Listen, Maintenance, NamespaceState,
-        OperationContext, PlanInput, PreflightWarning, Rejection, RevisionContext, RevisionObservation, RevisionRef,
-        SandboxDriver, SandboxFacet, SecretDriver, SecretIdentity, SettingRejection, Stop, Terminal,
+        AccessRequest, AccountIdentity, AgentRef, ComputeAdmission, ComputeDriver, ComputeProfile, ConfigurationDriver,
+        Decision, DocumentProblem, DriverIdentity, EffectError, EffectResult, GatewaySettings, Harness,
+        HarnessAuthRequest, HarnessSelection, HookHost, IamDriver, Identity, LifecycleHooks, Listen, Maintenance,
+        NamespaceState, OperationContext, PlanInput, PreflightWarning, Rejection, RevisionContext, RevisionObservation,
+        RevisionRef, SandboxDriver, SandboxFacet, SecretDriver, SecretIdentity, ServiceAccountDriver, SettingRejection,
+        Stop, Terminal,
     },
     iam::NoPolicy,
     id::{ConfigurationId, NamespaceId},
     plan::WorkloadPlan,
     registry::{BuildError, DriverFactory, HostServices},
-    resource::{BackendRef, Document, ExecutionMode, HarnessAuthMethod, HarnessIdentity, Name, Namespace, PrincipalId},
+    resource::{
+        BackendRef, Document, ExecutionMode, HarnessAuthMethod, HarnessIdentity, Name, Namespace, PrincipalId,
+        ProviderAccount,
+    },
     secret_value::SecretValue,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use uuid::Uuid;
 
 pub fn host() -> HostServices {
     HostServices::new(PathBuf::from("/nonexistent"), Arc::new(NoPolicy))
@@ -334,6 +339,50 @@ impl SandboxDriver for StubSandbox {
     }
 }
 occ_core::register_sandbox!(StubSandbox);
+
+/// A Service Account Driver that is never called.
+pub struct StubAccounts(DriverIdentity);
+
+impl DriverFactory for StubAccounts {
+    const DRIVER: &'static str = "stub";
+    const IMPLEMENTATION: &'static str = "test/stub";
+    type Settings = NoSettings;
+    fn build(identity: DriverIdentity, _: NoSettings, _: &HostServices) -> Result<Self, BuildError> {
+        Ok(Self(identity))
+    }
+}
+
+#[async_trait]
+impl ServiceAccountDriver for StubAccounts {
+    fn identity(&self) -> &DriverIdentity {
+        &self.0
+    }
+    async fn create(&self, _: &OperationContext, _: &AccountIdentity) -> EffectResult<ProviderAccount> {
+        not_run()
+    }
+    async fn create_credential(
+        &self,
+        _: &OperationContext,
+        _: &AccountIdentity,
+        _: &ProviderAccount,
+        _: Uuid,
+    ) -> EffectResult<SecretValue> {
+        not_run()
+    }
+    async fn delete_credential(
+        &self,
+        _: &OperationContext,
+        _: &AccountIdentity,
+        _: &ProviderAccount,
+        _: Uuid,
+    ) -> EffectResult<()> {
+        not_run()
+    }
+    async fn delete(&self, _: &OperationContext, _: &AccountIdentity, _: Option<&ProviderAccount>) -> EffectResult<()> {
+        not_run()
+    }
+}
+occ_core::register_service_account!(StubAccounts);
 
 pub struct StubHarness(DriverIdentity);
 

@@ -4,10 +4,11 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use occ_core::{
+    control::CreateServiceAccount,
     driver::{Action, EffectError, EffectResult, Fault, FaultKind, ResourceKind, RevisionObservation, Stop, Terminal},
     id::{AgentId, RevisionId},
     reason::{Dependency, Failure, Pending, RuntimeCode, RuntimeFailure, Token},
-    resource::NamespaceStatus,
+    resource::{ExecutionMode, NamespaceStatus},
     status::Deployment,
     store::{CommitError, Expect, Store},
     time::Timestamp,
@@ -15,7 +16,8 @@ use occ_core::{
     worker::{Worker, WorkerHandle},
 };
 use occ_simulation::memory::MemoryStore;
-use occ_test_support::drivers::{NullCompute, OutsideSecrets, World};
+use occ_test_support::drivers::{IssuingAccounts, NullCompute, Optional, OutsideSecrets, PlainHarness, World, chatgpt};
+use serde_json::json;
 
 /// Codes that no request can produce here, and where they are produced instead.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -59,10 +61,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "a snapshot that does not decode is INVALID_ADMITTED_REVISION",
     ),
     ("BACKEND_UNAVAILABLE", "needs another Installation file; worker_decide"),
-    (
-        "SERVICE_ACCOUNT_BACKEND_MISMATCH",
-        "no linked driver issues tokens, so that no version holds one",
-    ),
     ("HARNESS_AUTH_SOURCE_CHANGED", "a Secret keeps its place; worker_decide"),
     (
         "HARNESS_AUTH_SOURCE_UNAVAILABLE",
@@ -383,6 +381,48 @@ async fn selections(seen: &mut BTreeSet<&'static str>) {
     worker.shutdown().await;
 }
 
+async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
+    let modes = [ExecutionMode::Dedicated];
+    let world = World::builder()
+        .store(Arc::new(MemoryStore::default()))
+        .harness(PlainHarness::named("plain", &modes))
+        .service_account(Arc::new(IssuingAccounts::named("accounts")))
+        .build()
+        .await;
+    let (plane, admin, namespace) = (&world.plane, &world.admin, world.namespace);
+    let input = CreateServiceAccount {
+        name: "shared".parse().expect("a name"),
+        credential: None,
+    };
+    let account = plane.create_service_account(admin, namespace, input).await;
+    let account = account.expect("an account").id;
+    let issued = plane.issue_account_credential(admin, namespace, account).await;
+    issued.expect("a token");
+    let source = json!({ "kind": "service_account", "namespaceId": namespace, "id": account });
+    let input = json!({
+        "name": "a",
+        "configurationId": world.configuration(json!({})).await,
+        "executionMode": "dedicated",
+        "backendId": "chatgpt",
+        "harnessAuth": { "method": "codex_pat", "source": source },
+    });
+    let input = serde_json::from_value(input).expect("an Agent's form");
+    let agent = plane.create_agent(admin, namespace, input).await.expect("an Agent").id;
+    let optional = Optional {
+        service_account: Some(Arc::new(IssuingAccounts::named("others"))),
+        backends: vec![chatgpt()],
+    };
+    let other = world.selecting(None, NullCompute::default(), optional);
+    let scene = Scene { world, agent };
+    let revision = scene.deploy().await;
+    let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
+    let worker = Worker::new(store, Arc::clone(other.drivers()), Policy::default()).start();
+    let mismatch = Failure::ServiceAccountBackendMismatch;
+    assert_eq!(scene.failure(revision).await, Some(mismatch));
+    seen.insert(mismatch.code());
+    worker.shutdown().await;
+}
+
 async fn attempts(seen: &mut BTreeSet<&'static str>) {
     // Somebody else moves the Agent each time.
     let scene = Scene::new(NullCompute::default()).await;
@@ -468,10 +508,11 @@ async fn attempts(seen: &mut BTreeSet<&'static str>) {
 #[tokio::test(start_paused = true)]
 async fn every_code_is_reached_through_deploy_and_status_or_says_where() {
     let mut seen = BTreeSet::new();
-    answers_of_the_compute(&mut seen).await;
+    Box::pin(answers_of_the_compute(&mut seen)).await;
     reasons_to_wait(&mut seen).await;
     stops(&mut seen).await;
     selections(&mut seen).await;
+    issued_tokens(&mut seen).await;
     attempts(&mut seen).await;
     let failures = Failure::ALL.iter().map(|code| code.code());
     let every = failures.chain(Pending::ALL.iter().map(|code| code.code()));

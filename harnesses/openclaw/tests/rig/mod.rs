@@ -136,6 +136,7 @@ pub fn snapshot(value: Value, bindings: &[&str]) -> Snapshot {
                 },
             },
             secret: Some(secret("sec_123e4567-e89b-42d3-a456-426614174000")),
+            account: None,
         },
         secret_bindings: bindings.collect(),
         service_principal_id: "service-principal".parse().expect("a principal"),

@@ -1,9 +1,6 @@
 //! What proves who somebody is stays out of rows, logs, errors and debug prints.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use occ_core::{
     control::{CodeAttempt, CreateAccount, Origin, PageQuery, PasswordAttempt, PasswordChange},
@@ -14,46 +11,13 @@ use occ_core::{
 use occ_test_support::drivers::World;
 use reqwest::Method;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::browser::{Browser, PASSWORD, account, ask, sign_in, try_password};
-use crate::served::Served;
-
-/// Everything that is logged, at every level.
-#[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    pub(super) fn text(&self) -> String {
-        let bytes = self.0.lock().expect("no test panics while it logs");
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no test panics while it logs").write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
+use crate::{log, served::Served};
 
 #[tokio::test]
 async fn no_credential_of_a_person_is_written_anywhere() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone());
-    // In a process of one test this is the first; among others, the log of whoever came first is as good.
-    let first = subscriber.try_init().is_ok();
+    let (log, first) = log::captured();
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("occ.db");
     let store = Arc::new(SqliteStore::open(&path).await.expect("it opens"));
@@ -91,7 +55,7 @@ async fn no_credential_of_a_person_is_written_anywhere() {
     ];
     let mut rows = std::fs::read(&path).expect("the database");
     rows.extend(std::fs::read(path.with_extension("db-wal")).unwrap_or_default());
-    let log = log.0.lock().expect("no test panics while it logs").clone();
+    let log = log.bytes();
     assert!(
         !first || log.windows(12).any(|part| part == b"http.request"),
         "the log is looked at"

@@ -9,7 +9,10 @@ use occ_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{super::preset, Context, fields};
+use super::{
+    super::{preset, service_account},
+    Context, fields,
+};
 use crate::{
     connect::Session,
     exit::{Done, Failure},
@@ -26,6 +29,9 @@ pub(super) struct Auth {
     /// A Codex access token: the Secret that holds it, by name or id. Dedicated Codex only.
     #[arg(long, value_name = "SECRET")]
     token_secret: Option<String>,
+    /// A Codex access token that a driver issued: the service account that has it, by name or id. Dedicated Codex only.
+    #[arg(long, value_name = "ACCOUNT")]
+    service_account: Option<String>,
     /// The operator supplies credentials on the host; for Computes that support it.
     #[arg(long = "runtime-auth", id = "runtime_auth")]
     runtime: bool,
@@ -77,7 +83,7 @@ pub(super) struct Update {
     #[command(flatten)]
     auth: Auth,
     /// Use no model credential any more.
-    #[arg(long, conflicts_with_all = ["api_key_secret", "token_secret", "runtime_auth"])]
+    #[arg(long, conflicts_with_all = ["api_key_secret", "token_secret", "service_account", "runtime_auth"])]
     no_auth: bool,
 }
 
@@ -147,6 +153,11 @@ pub(super) async fn update(session: &Session, update: Update, cx: &Context<'_>) 
 
 impl Auth {
     async fn body(&self, session: &Session) -> Done<Option<Value>> {
+        if let Some(account) = &self.service_account {
+            let id = service_account::find(session, account).await?;
+            let source = json!({ "kind": "service_account", "namespaceId": session.namespace, "id": id });
+            return Ok(Some(json!({ "method": "codex_pat", "source": source })));
+        }
         let (method, secret) = match (&self.api_key_secret, &self.token_secret) {
             (Some(secret), _) => ("api_key", secret),
             (None, Some(secret)) => ("codex_pat", secret),

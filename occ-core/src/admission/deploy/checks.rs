@@ -4,7 +4,6 @@ use super::{DeployInputs, document_problem, inputs::select, permission};
 use crate::{
     admission::{Phrase, Record, Refusal, source},
     driver::{Action, DriverKind, HarnessAuthRequest, Rejection, ResourceRef},
-    id::SecretId,
     reason::ApiCode,
     resource::{AgentStatus, ExecutionMode, HarnessAuth, NamespaceStatus, TokenSource},
 };
@@ -130,7 +129,7 @@ fn secret_bindings_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 /// Sources of kinds that no driver of this Installation provides. A service account can be used only with a token that a driver
-/// issued (seed: Failure semantics).
+/// issued, and with the Backend that issued it (seed: Failure semantics).
 fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     match harness_auth(i)? {
         auth @ HarnessAuth::CredentialSource { .. } => {
@@ -138,17 +137,34 @@ fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
         }
         HarnessAuth::CodexPat {
             source: TokenSource::ServiceAccount { .. },
-        } => {
-            if i.account.is_none() {
-                Err(Refusal::not_found())
-            } else if i.drivers.backends().is_empty() {
-                Err(Refusal::new(ApiCode::ServiceAccountDriverNotConfigured))
-            } else {
-                Err(Refusal::conflict("The selected account has no issued access token."))
-            }
-        }
+        } => account_usable(i),
         HarnessAuth::ApiKey { .. } | HarnessAuth::CodexPat { .. } | HarnessAuth::Runtime {} => Ok(()),
     }
+}
+
+fn account_usable(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    let account = i.account.as_ref().ok_or_else(Refusal::not_found)?;
+    if account.deleting {
+        return Err(Refusal::conflict(source::ACCOUNT_BEING_DELETED));
+    }
+    let Some((_, binding)) = account.issued() else {
+        return Err(if i.drivers.backends().is_empty() {
+            Refusal::new(ApiCode::ServiceAccountDriverNotConfigured)
+        } else {
+            Refusal::conflict("The selected account has no issued access token.")
+        });
+    };
+    if i.agent_row()?.backend_id.as_ref() != Some(&binding.backend_id) {
+        return Err(Refusal::conflict(
+            "The service account belongs to another Backend than the Agent's. Name the account's Backend on the Agent.",
+        ));
+    }
+    if !i.drivers.issues(binding) {
+        return Err(Refusal::conflict(
+            "The service account's access token was issued by another Service Account Driver than the selected one.",
+        ));
+    }
+    Ok(())
 }
 
 fn compute_topology(i: &DeployInputs<'_>) -> Result<(), Refusal> {
@@ -168,14 +184,9 @@ fn compute_topology(i: &DeployInputs<'_>) -> Result<(), Refusal> {
         })
 }
 
-/// The Secrets that the version delivers: the model credential first.
-fn delivered(i: &DeployInputs<'_>) -> Vec<SecretId> {
-    super::secret_ids(i.read)
-}
-
 fn agent_principal(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     let principal = &i.agent_row()?.service_principal_id;
-    for id in delivered(i) {
+    for id in super::secret_ids(i.read) {
         let request = source::operate(principal, i.namespace, id);
         let answer = i.grants.find(&request).ok_or(Refusal::driver_away(DriverKind::Iam))?;
         if !answer.decision.allowed {
@@ -198,12 +209,11 @@ fn agent_principal(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn harness_auth_secret(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    source::auth_source(
-        &i.read.secrets,
-        i.account.as_ref(),
-        harness_auth(i)?,
-        &i.drivers.secret.identity().id,
-    )
+    let driver = &i.drivers.secret.identity().id;
+    if let Some(id) = i.token() {
+        source::owned(&i.read.secrets, id, driver, source::TOKEN_OF_OTHER_DRIVER)?;
+    }
+    source::auth_source(&i.read.secrets, i.account.as_ref(), harness_auth(i)?, driver)
 }
 
 fn secret_bindings_secrets(i: &DeployInputs<'_>) -> Result<(), Refusal> {
@@ -216,7 +226,8 @@ fn secret_bindings_secrets(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 
 /// The Secret Driver still keeps each value where the record says (spec/engine 3, step 14).
 fn secrets_resolved(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    for id in delivered(i) {
+    // What the version delivers: an account's token is guarded by the account, not by a grant on its Secret.
+    for id in i.token().into_iter().chain(super::secret_ids(i.read)) {
         let recorded = &source::find(&i.read.secrets, id)?.backend_ref;
         let now = i
             .secrets

@@ -56,7 +56,7 @@ pub struct DeployInputs<'a> {
     pub secrets: BTreeMap<SecretId, Gathered<BackendRef>>,
     /// Whether the Agent's transport credentials exist; `None` when the Compute generates none.
     pub credentials: Option<Gathered<bool>>,
-    /// The service account that the draft names, if it exists.
+    /// The service account that the draft names, if it exists. The Secret of its issued token is among the rows.
     pub account: Option<ServiceAccount>,
     /// The selected drivers; only their pure methods are called.
     pub drivers: &'a Drivers,
@@ -205,6 +205,11 @@ impl<'a> DeployInputs<'a> {
         configured
             .map(Cow::Owned)
             .map_err(|terminal| Refusal::conflict(terminal.failure().message()))
+    }
+
+    /// The Secret that holds the issued token of the account that the draft names.
+    pub(super) fn token(&self) -> Option<SecretId> {
+        Some(self.account.as_ref()?.issued()?.0)
     }
 
     /// A Secret as the version freezes it.

@@ -10,7 +10,7 @@ pub use inputs::{DeployInputs, Gathered, permission, required, secret_ids};
 use super::{DetailCode, Refusal};
 use crate::{
     driver::DocumentProblem,
-    resource::{ComputeIdentity, HarnessAuthSnapshot, Snapshot},
+    resource::{ComputeIdentity, HarnessAuthSnapshot, ServiceAccount, Snapshot},
 };
 
 /// A deployment that may be committed, under the preconditions that the rows it was decided on still hold.
@@ -30,7 +30,9 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
     let (agent, configuration) = (inputs.agent_row()?, inputs.configuration_row()?);
     let compute = inputs.drivers.compute.identity();
     let binding = agent.harness_auth.ok_or_else(Refusal::not_found)?;
-    let secret = binding.secret().map(|(_, id)| inputs.snapshot_of(id)).transpose()?;
+    let delivered = binding.secret().map(|(_, id)| id).or(inputs.token());
+    let secret = delivered.map(|id| inputs.snapshot_of(id)).transpose()?;
+    let issued = inputs.account.as_ref().and_then(ServiceAccount::issued);
     let mut secret_bindings = std::collections::BTreeMap::new();
     for (name, bound) in &configuration.secret_bindings {
         secret_bindings.insert(name.clone(), inputs.snapshot_of(bound.source.id)?);
@@ -51,7 +53,11 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
             .sandbox
             .as_ref()
             .map(|sandbox| sandbox.identity().id.clone()),
-        harness_auth: HarnessAuthSnapshot { binding, secret },
+        harness_auth: HarnessAuthSnapshot {
+            binding,
+            secret,
+            account: issued.map(|(_, binding)| binding.clone()),
+        },
         secret_bindings,
         service_principal_id: agent.service_principal_id.clone(),
     };

@@ -9,9 +9,10 @@ use super::{
 };
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
-    resource::{Installation, Secret},
+    resource::{Installation, OwnedKind, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, DeploymentRow, NamespaceRow, PassRead, RevisionRow, Slice, WorkState,
+        AgentRow, ConfigurationRow, Consumers, DeploymentRow, NamespaceRow, PassRead, RevisionRow, Slice, StoreError,
+        WorkState,
         row::{Columns, Corrupt, resource, work},
     },
     time::Timestamp,
@@ -160,6 +161,7 @@ fn namespace_pass(facts: &Record) -> Result<PassRead, Fault> {
         live: Vec::new(),
         setup: None,
         secrets: Vec::new(),
+        account: None,
         deployment: None,
     })
 }
@@ -331,16 +333,27 @@ impl PostgresStore {
         let mut versions = each(&records, "version", resource::revision)?;
         versions.sort_unstable_by_key(|row| row.revision.revision);
         let version = |id| versions.iter().find(|row| Some(row.revision.id) == id).cloned();
-        Ok(PassRead {
+        let mut pass = PassRead {
             revision: version(target.revision()),
             active: version(agent.as_ref().and_then(|row| row.agent.active_revision_id)),
             agent,
             setup: facts.part("setup", resource::setup)?,
             secrets: each(&records, "secret", resource::secret)?,
+            account: None,
             deployment: facts.part("deployment", work::state)?.filter(work::over),
             live: versions.into_iter().filter(|row| row.live).collect(),
             ..namespace_pass(facts)?
-        })
+        };
+        if let Some(account) = pass.account_id() {
+            let row = self
+                .read_owned(namespace, OwnedKind::ServiceAccount, &account.to_string())
+                .await?;
+            pass.account = row
+                .map(TryInto::try_into)
+                .transpose()
+                .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
+        }
+        Ok(pass)
     }
 
     pub(super) async fn read_deployment(

@@ -2,13 +2,13 @@
 
 use sqlx::SqliteConnection;
 
-use super::{fault::Fault, policy, read, status};
+use super::{fault::Fault, owned, policy, read, status};
 use crate::{
     driver::StoredRecord,
     id::{AgentId, NamespaceId, RevisionId},
-    resource::{HarnessAuth, Secret, WorkspaceSetup},
+    resource::{HarnessAuth, OwnedKind, Secret, WorkspaceSetup},
     store::{
-        AgentRow, ConfigurationRow, DeployQuery, DeployRead, PassRead, RevisionRow, SavedRevision, Slice,
+        AgentRow, ConfigurationRow, DeployQuery, DeployRead, PassRead, RevisionRow, SavedRevision, Slice, StoreError,
         row::{Columns, resource, work},
     },
     work::Target,
@@ -153,6 +153,7 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
         live: Vec::new(),
         setup: None,
         secrets: Vec::new(),
+        account: None,
         deployment: None,
     };
     let Some(agent) = target.agent() else { return Ok(pass) };
@@ -168,6 +169,13 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
             WHERE r.revision_id = ? AND s.namespace_id = ? ORDER BY s.id";
         let query = sqlx::query(query).bind(id.to_string()).bind(namespace_id.to_string());
         pass.secrets = read::collected(&query.fetch_all(&mut *db).await?, resource::secret)?;
+        if let Some(account) = pass.account_id() {
+            let row = owned::one(db, namespace_id, OwnedKind::ServiceAccount, &account.to_string()).await?;
+            pass.account = row
+                .map(TryInto::try_into)
+                .transpose()
+                .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
+        }
         let deployment = Target::Revision {
             namespace: namespace_id,
             agent,

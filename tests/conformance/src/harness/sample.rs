@@ -78,6 +78,7 @@ impl Sample {
             harness_auth: HarnessAuthSnapshot {
                 binding: self.auth,
                 secret: self.auth.secret().map(|(_, id)| secret(id)),
+                account: None,
             },
             secret_bindings: self
                 .bindings

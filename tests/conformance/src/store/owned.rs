@@ -26,6 +26,8 @@ async fn account(world: &World, name: &str, secret: bool) -> ServiceAccount {
             kind: AccountCredentialKind::ApiKey,
             secret_id: world.secret.id,
         }),
+        binding: None,
+        deleting: false,
         version: 1,
         created_at: world.now().await,
     }

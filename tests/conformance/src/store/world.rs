@@ -191,6 +191,7 @@ impl World {
                     secret_driver_id: self.secret.driver_id.clone(),
                     backend_ref: self.secret.backend_ref.clone(),
                 }),
+                account: None,
             },
             secret_bindings: std::collections::BTreeMap::new(),
             service_principal_id: agent.service_principal_id.clone(),

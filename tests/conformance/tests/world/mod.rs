@@ -159,6 +159,7 @@ impl World {
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::Runtime {},
                 secret: None,
+                account: None,
             },
             secret_bindings: std::collections::BTreeMap::new(),
             service_principal_id: self.agent.service_principal_id.clone(),

@@ -290,7 +290,7 @@ impl Data {
             self.work.get(&target.key()).filter(|work| work.is_over())
         });
         let live = target.agent().map_or_else(Vec::new, |id| self.versions(id));
-        PassRead {
+        let mut pass = PassRead {
             now,
             namespace: self.namespace(namespace).cloned(),
             agent: agent.cloned(),
@@ -299,8 +299,14 @@ impl Data {
             live: live.into_iter().filter(|row| row.live).collect(),
             setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
             secrets: self.of_namespace(&secrets, namespace),
+            account: None,
             deployment: deployment.map(|work| judged(work, now)),
-        }
+        };
+        let account = pass.account_id().and_then(|id| self.owned.get(&id.to_string()));
+        pass.account = account
+            .filter(|row| row.namespace_id == namespace)
+            .and_then(|row| row.clone().try_into().ok());
+        pass
     }
 
     pub(super) fn deployment(

@@ -1,6 +1,7 @@
 //! Drivers for tests of the engine: scripted ones that run nothing, and the embedded ones composed over an in-memory database.
 
 mod iam;
+mod issuing_accounts;
 mod null_compute;
 mod outside_secrets;
 mod plain_harness;
@@ -10,13 +11,14 @@ mod script;
 mod world;
 
 pub use iam::ScriptedIam;
+pub use issuing_accounts::IssuingAccounts;
 pub use null_compute::{Call, NullCompute};
 pub use outside_secrets::OutsideSecrets;
 pub use plain_harness::PlainHarness;
 pub use plain_sandbox::PlainSandbox;
 pub use recording_store::{RecordingStore, Watch};
 pub use script::Script;
-pub use world::{World, WorldBuilder, document, drivers, drivers_over};
+pub use world::{Optional, World, WorldBuilder, chatgpt, document, drivers, drivers_over};
 
 use occ_core::driver::{CONTRACT_VERSION, DriverIdentity, DriverKind};
 

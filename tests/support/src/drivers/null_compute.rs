@@ -17,6 +17,7 @@ use occ_core::{
         RuntimeCredentials, RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
     },
     id::{AgentId, NamespaceId, RevisionId},
+    plan::SecretSlot,
     resource::{Name, Namespace, WorkspaceFileName},
     secret_value::SecretValue,
 };
@@ -55,6 +56,7 @@ struct State {
     settings: Option<SettingRejection>,
     files: BTreeMap<(AgentId, WorkspaceFileName), String>,
     lines: Vec<String>,
+    delivered: BTreeMap<RevisionId, SecretValue>,
     checks: Vec<Check>,
 }
 
@@ -71,6 +73,7 @@ pub struct NullCompute {
     identity: DriverIdentity,
     order: ActivationOrder,
     exclusive: bool,
+    reads_credential: bool,
     lacks: Vec<Ability>,
     maintenance: Option<Duration>,
     state: Mutex<State>,
@@ -123,6 +126,7 @@ impl NullCompute {
             identity: super::identity(DriverKind::Compute, id, "occ/null"),
             order: ActivationOrder::AfterCommit,
             exclusive: false,
+            reads_credential: false,
             lacks: Vec::new(),
             maintenance: None,
             state: Mutex::default(),
@@ -146,6 +150,13 @@ impl NullCompute {
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.exclusive = true;
+        self
+    }
+
+    /// The same, which reads the model credential of a version before it is prepared.
+    #[must_use]
+    pub fn reading_the_credential(mut self) -> Self {
+        self.reads_credential = true;
         self
     }
 
@@ -207,6 +218,11 @@ impl NullCompute {
     /// The Agent's credentials vanish, as when somebody removes them by hand.
     pub fn lose_credentials(&self, agent: AgentId) {
         lock(&self.state).credentials.remove(&agent);
+    }
+
+    /// The model credential that was read for this version.
+    pub fn delivered(&self, revision: RevisionId) -> Option<SecretValue> {
+        lock(&self.state).delivered.get(&revision).cloned()
     }
 
     /// Whether the Agent has credentials.
@@ -301,6 +317,10 @@ impl ComputeDriver for NullCompute {
     ) -> EffectResult<RevisionObservation> {
         let target = revision.target.clone();
         self.called(Call::Prepare(target.id));
+        if self.reads_credential {
+            let value = revision.secrets.value(&SecretSlot::HarnessCredential).await?;
+            lock(&self.state).delivered.insert(target.id, value);
+        }
         let ready = RevisionObservation::ready(&target);
         self.prepare.play(cx, target, ready).await
     }

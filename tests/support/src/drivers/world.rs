@@ -8,14 +8,14 @@ use std::{path::Path, sync::Arc};
 use occ_configuration_local::ConfigurationLocal;
 use occ_core::{
     control::{Bootstrap, Caller, ControlPlane, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateRole},
-    driver::{Action, DriverKind, ResourceKind, SecretDriver},
+    driver::{Action, DriverKind, ResourceKind, SecretDriver, ServiceAccountDriver},
     iam::{ExactResource, NoPolicy, Permission, Role},
     id::{ConfigurationId, NamespaceId, RequestId, SecretId},
     installation::Drivers,
     registry::{DriverFactory, HostServices},
     resource::{
-        Agent, Backend, ConfigurationKind, Document, ExecutionMode, HarnessAuth, Name, NamespaceStatus, PrincipalId,
-        SecretSource, SecretSourceKind, WorkspaceFiles,
+        Agent, Backend, BackendKind, ConfigurationKind, Document, ExecutionMode, HarnessAuth, Name, NamespaceStatus,
+        PrincipalId, SecretSource, SecretSourceKind, WorkspaceFiles,
     },
     secret_value::SecretValue,
     store::{Change, Store, Write, sqlite::SqliteStore},
@@ -33,7 +33,16 @@ pub struct WorldBuilder {
     secret: Option<Arc<dyn SecretDriver>>,
     sandbox: Option<PlainSandbox>,
     store: Option<Arc<dyn Store>>,
-    backends: Vec<Backend>,
+    optional: Optional,
+}
+
+/// Drivers of kinds that an Installation need not select, and the Backends that they work for.
+#[derive(Clone, Default)]
+pub struct Optional {
+    /// The Service Account Driver.
+    pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
+    /// The configured Backends.
+    pub backends: Vec<Backend>,
 }
 
 /// A control plane that was set up, with the Namespace `default` ready.
@@ -87,8 +96,15 @@ impl WorldBuilder {
     /// With this Backend configured.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
-        self.backends.push(backend);
+        self.optional.backends.push(backend);
         self
+    }
+
+    /// With this Service Account Driver, and a Backend `chatgpt` that it works for.
+    #[must_use]
+    pub fn service_account(mut self, driver: Arc<dyn ServiceAccountDriver>) -> Self {
+        self.optional.service_account = Some(driver);
+        self.backend(chatgpt())
     }
 
     /// Over this store, which is empty.
@@ -112,7 +128,7 @@ impl WorldBuilder {
             harnesses: self.harnesses,
             secret: self.secret,
             sandbox: self.sandbox,
-            backends: self.backends,
+            optional: self.optional,
         };
         let (drivers, iam) = parts.compose(&host(files.path(), &store));
         let drivers = Arc::new(drivers);
@@ -150,7 +166,7 @@ struct Parts {
     harnesses: Vec<PlainHarness>,
     secret: Option<Arc<dyn SecretDriver>>,
     sandbox: Option<PlainSandbox>,
-    backends: Vec<Backend>,
+    optional: Optional,
 }
 
 impl Parts {
@@ -183,8 +199,15 @@ impl Parts {
         } else {
             self.harnesses
         };
-        for backend in self.backends {
+        let Optional {
+            service_account,
+            backends,
+        } = self.optional;
+        for backend in backends {
             builder = builder.backend(backend);
+        }
+        if let Some(driver) = service_account {
+            builder = builder.service_account(driver);
         }
         for harness in harnesses {
             builder = builder.harness(Arc::new(harness));
@@ -200,7 +223,7 @@ pub fn drivers_over(store: &Arc<dyn Store>, data_dir: &Path, compute: NullComput
         harnesses: Vec::new(),
         secret: None,
         sandbox: None,
-        backends: Vec::new(),
+        optional: Optional::default(),
     };
     let host = HostServices::new(data_dir.to_owned(), Arc::clone(store) as _);
     parts.compose(&host).0
@@ -218,11 +241,19 @@ pub fn drivers(compute: NullCompute, harness: PlainHarness, sandbox: Option<Plai
         harnesses: vec![harness],
         secret: Some(secret),
         sandbox,
-        backends: Vec::new(),
+        optional: Optional::default(),
     };
     parts
         .compose(&HostServices::new(std::env::temp_dir(), Arc::new(NoPolicy)))
         .0
+}
+
+/// The Backend that a Service Account Driver works for.
+pub fn chatgpt() -> Backend {
+    Backend {
+        id: "chatgpt".parse().expect("an id"),
+        kind: BackendKind::Chatgpt,
+    }
 }
 
 /// A name that is known to be one.
@@ -243,12 +274,25 @@ impl World {
 
     /// The same database under another selection of Secret Driver and Compute, as after a restart with another Installation file.
     pub fn with(&self, secret: Option<Arc<dyn SecretDriver>>, compute: NullCompute) -> ControlPlane {
+        self.selecting(secret, compute, Optional::default())
+    }
+
+    /// The same, also of drivers of optional kinds.
+    pub fn selecting(
+        &self,
+        secret: Option<Arc<dyn SecretDriver>>,
+        compute: NullCompute,
+        optional: Optional,
+    ) -> ControlPlane {
         let parts = Parts {
             compute: Arc::new(compute),
-            harnesses: Vec::new(),
+            harnesses: vec![PlainHarness::named(
+                "plain",
+                &[ExecutionMode::Embedded, ExecutionMode::Dedicated],
+            )],
             secret,
             sandbox: None,
-            backends: Vec::new(),
+            optional,
         };
         let (drivers, _) = parts.compose(&host(self.files.path(), &self.store));
         ControlPlane::new(Arc::clone(&self.store) as _, Arc::new(drivers))

@@ -176,6 +176,7 @@ impl Scene {
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::Runtime {},
                 secret: None,
+                account: None,
             },
             secret_bindings: BTreeMap::new(),
             service_principal_id: self.agent.service_principal_id.clone(),

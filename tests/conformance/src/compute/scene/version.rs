@@ -98,6 +98,7 @@ impl Scene {
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::ApiKey { source },
                 secret: Some(secret(credential)),
+                account: None,
             },
             secret_bindings: [(name, secret(bound))].into(),
             service_principal_id: self.agent.service_principal_id.clone(),

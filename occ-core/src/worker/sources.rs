@@ -1,0 +1,60 @@
+//! Whether what a version authenticates with is still what it froze (spec/engine 5.1, checks 8 and 11). Metadata only.
+
+use super::{refusal::Refusal, revision::Facts};
+use crate::{admission::source, reason::Failure};
+
+/// Check 8: the service account still has the token that was frozen, of the driver and the Backend that were.
+pub(super) fn account(facts: &Facts<'_>) -> Result<(), Refusal> {
+    let auth = &facts.revision.snapshot.harness_auth;
+    let (Some(frozen), Some(_)) = (&auth.account, source::account_of(Some(&auth.binding))) else {
+        return Ok(());
+    };
+    let account = facts.pass.read.account.as_ref();
+    let account = account.filter(|account| !account.deleting);
+    let account = account.ok_or(Refusal::of(Failure::HarnessAuthSourceUnavailable))?;
+    let token = auth.secret.as_ref().map(|secret| secret.id);
+    match account.issued() {
+        None => Err(Refusal::of(Failure::HarnessAuthSourceUnavailable)),
+        Some((secret, _)) if Some(secret) != token => Err(Refusal::of(Failure::HarnessAuthSourceChanged)),
+        Some((_, binding)) if binding != frozen || !facts.pass.compute.account_issuer => {
+            Err(Refusal::of(Failure::ServiceAccountBackendMismatch))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Check 11: what was frozen must still be there, and the selected driver's. Metadata only; no value is read.
+pub(super) fn frozen(facts: &Facts<'_>) -> Result<(), Refusal> {
+    let snapshot = &facts.revision.snapshot;
+    let harness = snapshot.harness_auth.secret.iter().map(|secret| {
+        (
+            secret,
+            Failure::HarnessAuthSourceUnavailable,
+            Failure::HarnessAuthSourceChanged,
+        )
+    });
+    let bindings = snapshot.secret_bindings.values().map(|secret| {
+        (
+            secret,
+            Failure::SecretBindingUnavailable,
+            Failure::SecretBindingUnavailable,
+        )
+    });
+    for (frozen, missing, changed) in harness.chain(bindings) {
+        let row = facts
+            .pass
+            .read
+            .secrets
+            .iter()
+            .find(|row| row.id == frozen.id)
+            .ok_or(Refusal::of(missing))?;
+        let selected = &facts.pass.compute.secret_driver;
+        if &frozen.secret_driver_id != selected || &row.driver_id != selected {
+            return Err(Refusal::of(Failure::SecretDriverMismatch));
+        }
+        if row.backend_ref != frozen.backend_ref {
+            return Err(Refusal::of(changed));
+        }
+    }
+    Ok(())
+}
