@@ -62,7 +62,7 @@ impl Scene {
             namespace,
             ..
         } = &self.world;
-        Ok(plane.deploy_agent(admin, *namespace, agent).await?.id)
+        Ok(Box::pin(plane.deploy_agent(admin, *namespace, agent)).await?.id)
     }
 
     /// A worker as it is by default.

@@ -5,11 +5,8 @@ use occ_core::control::FirstSignIn;
 use occ_test_support::oidc_provider::{CLIENT_SECRET, Lie, OidcProvider};
 use reqwest::{StatusCode, header};
 
-use super::{
-    super::{browser::ask, leaks::Log},
-    begin, come_back, grace, location, scene, settings, sign_in,
-};
-use crate::served::Served;
+use super::{super::browser::ask, begin, come_back, grace, location, scene, settings, sign_in};
+use crate::{log, served::Served};
 
 #[tokio::test]
 async fn without_a_provider_there_is_no_such_sign_in() {
@@ -85,11 +82,7 @@ fn session_of(answer: &reqwest::Response) -> String {
 
 #[tokio::test]
 async fn nothing_secret_of_a_sign_in_is_logged() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone());
-    let first = subscriber.try_init().is_ok();
+    let (log, first) = log::captured();
     let (served, provider) = scene(FirstSignIn::Create).await;
     let (attempt, place) = begin(&served).await;
     let answer = come_back(&served, &attempt, &place).await;
@@ -104,7 +97,7 @@ async fn nothing_secret_of_a_sign_in_is_logged() {
         provider.lie(Some(lie));
         sign_in(&served).await.expect_err("a refusal");
     }
-    let text = log.text();
+    let text = String::from_utf8_lossy(&log.bytes()).into_owned();
     assert!(!first || text.contains("http.request"), "the log is looked at");
     let attempt = attempt.strip_prefix("occ_oidc=").expect("its name");
     let session = session_of(&answer);
