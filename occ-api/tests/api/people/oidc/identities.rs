@@ -209,10 +209,17 @@ async fn a_session_ends_when_its_person_signs_out() {
     let (served, _provider) = scene(FirstSignIn::Create).await;
     let mut browser = Browser {
         cookie: sign_in(&served).await.expect("a session"),
-        csrf: String::new(),
+        csrf: "wrong".to_owned(),
     };
-    let refused = browser.post(&served, "/api/auth/sign-out", &json!({})).await;
-    assert_eq!(refused.status.as_u16(), 403, "a write needs the token");
+    let refused = browser
+        .request(&served, Method::POST, "/api/auth/sign-out")
+        .send()
+        .await;
+    assert_eq!(
+        refused.expect("an answer").status().as_u16(),
+        403,
+        "a write needs the token"
+    );
     let session = browser.get(&served, "/api/auth/session").await;
     session.data()["csrfToken"]
         .as_str()
