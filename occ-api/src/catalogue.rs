@@ -5,11 +5,11 @@ use occ_core::{
     control::{
         AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateAgentToken,
         CreateConfiguration, CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey,
-        CredentialStatus, DiagnosticsView, LogsView, PersonView, RevisionRead, RevisionView, SecretView,
-        ServicePrincipalView, SetAccountCredential, StopView, UpdateAgent, UpdateConfiguration, UpdatePreset,
-        WorkspaceFileView, WrittenFile,
+        CredentialStatus, DiagnosticsView, LogsView, NamedPlugin, PersonView, PluginCatalogView, RevisionRead,
+        RevisionView, SecretView, ServicePrincipalView, SetAccountCredential, StopView, UpdateAgent,
+        UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
     },
-    driver::GatewayEndpoint,
+    driver::{GatewayEndpoint, PluginDetails},
     iam::{AccessBinding, Role},
     resource::{Agent, Backend, Configuration, Installation, Namespace, Preset},
     status::Deployment,
@@ -590,6 +590,42 @@ pub(crate) static OPERATIONS: &[Operation] = &[
     .status(201)
     .once()
     .also(&[501]),
+    op(
+        "discoverPlugins",
+        "POST",
+        below!("/agents/plugins"),
+        One(of::<PluginCatalogView>),
+        "The plugins that a new Agent can select, and the policies that can be carried out.",
+    )
+    .taking(64 * KIB, of::<NoFields>)
+    .also(&[501]),
+    op(
+        "discoverPlugin",
+        "POST",
+        below!("/agents/plugins/details"),
+        One(of::<PluginDetails>),
+        "One plugin with its tools.",
+    )
+    .taking(64 * KIB, of::<NamedPlugin>)
+    .also(&[501]),
+    op(
+        "discoverAgentPlugins",
+        "POST",
+        agent!("/plugins"),
+        One(of::<PluginCatalogView>),
+        "The plugins that the Agent can select, and the policies that can be carried out.",
+    )
+    .taking(64 * KIB, of::<NoFields>)
+    .also(&[501]),
+    op(
+        "discoverAgentPlugin",
+        "POST",
+        agent!("/plugins/details"),
+        One(of::<PluginDetails>),
+        "One plugin with its tools.",
+    )
+    .taking(64 * KIB, of::<NamedPlugin>)
+    .also(&[501]),
     op("getAgent", "GET", agent!(""), One(of::<SavedAgentSchema>), "An Agent.").tagged(),
     op(
         "updateAgent",
@@ -618,7 +654,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Saves the draft as the next version and queues its deployment.",
     )
     .status(202)
-    .once(),
+    .once()
+    .also(&[501]),
     op(
         "stopAgent",
         "POST",
@@ -700,7 +737,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "Saves what an earlier version saved as the next version, admitted anew, and queues its deployment.",
     )
     .status(202)
-    .once(),
+    .once()
+    .also(&[501]),
     op(
         "getAgentDeployment",
         "GET",

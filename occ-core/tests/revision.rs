@@ -32,6 +32,8 @@ fn snapshot(configuration: Document) -> Snapshot {
             implementation: "occ/process".into(),
         },
         sandbox_driver_id: None,
+        plugins: None,
+        plugin_approvers: None,
         harness_auth: HarnessAuthSnapshot {
             binding: HarnessAuth::Runtime {},
             secret: None,

@@ -12,6 +12,7 @@ mod installation;
 mod namespaces;
 mod oidc;
 mod people;
+mod plugins;
 mod presets;
 mod revisions;
 mod secrets;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Router<Api> {
         .merge(workspace::routes())
         .merge(audit::routes())
         .merge(agents::routes())
+        .merge(plugins::routes())
         .merge(agent_tokens::routes())
         .merge(revisions::routes())
         .merge(iam::routes())

@@ -183,6 +183,7 @@ async fn a_saved_setting_that_cannot_be_read_is_left_out_and_named() {
     let broken = served.world.deployable("broken").await;
     let sound = served.world.deployable("sound").await;
     let agents = served.agents();
+    let plugged = served.world.deployable("plugged").await;
     for agent in [&broken, &sound] {
         served
             .send(Method::POST, &format!("{agents}/{}/deploy", agent.id))
@@ -194,7 +195,8 @@ async fn a_saved_setting_that_cannot_be_read_is_left_out_and_named() {
         r#"UPDATE agents SET harness_auth = '{"method":"oauth","source":"sk-canary"}' WHERE name = 'broken';
         DROP TRIGGER revisions_immutable;
         UPDATE revisions SET snapshot = CAST(replace(CAST(snapshot AS TEXT), '"api_key"', '"oauth"') AS BLOB)
-            WHERE agent_id = (SELECT id FROM agents WHERE name = 'broken');"#,
+            WHERE agent_id = (SELECT id FROM agents WHERE name = 'broken');
+        UPDATE agents SET plugins = '{"no id": "sk-canary"}' WHERE name = 'plugged';"#,
     )
     .await;
     database.close().await.expect("it closes");
@@ -213,6 +215,9 @@ async fn a_saved_setting_that_cannot_be_read_is_left_out_and_named() {
         "api_key",
         "its siblings are whole"
     );
+    let other = served.send(Method::GET, &format!("{agents}/{}", plugged.id)).await;
+    assert_eq!(other.data()["configurationReadError"], error("plugins"));
+    assert_eq!(other.data().get("plugins"), None, "left out, not defaulted");
     let revisions = served.send(Method::GET, &format!("{path}/revisions")).await;
     let revision = &revisions.data()[0];
     assert_eq!(revision["configurationReadError"], error("harnessAuth"));

@@ -11,6 +11,7 @@ mod lists;
 mod log;
 mod openapi;
 mod people;
+mod plugins;
 mod privacy;
 mod races;
 mod refusals;

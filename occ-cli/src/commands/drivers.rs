@@ -69,6 +69,7 @@ fn abilities(registration: &Registration) -> Option<Vec<Capability>> {
         Built::Compute(driver) => capabilities(&*driver),
         Built::Sandbox(driver) => capabilities(&*driver),
         Built::Secret(driver) => capabilities(&*driver),
+        Built::Plugin(driver) => capabilities(&*driver),
         Built::Configuration(_) | Built::Iam(_) | Built::Harness(_) | Built::ServiceAccount(_) => Vec::new(),
     })
 }

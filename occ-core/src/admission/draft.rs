@@ -1,18 +1,19 @@
 //! Admission of an Agent's draft: its creation and its changes (seed: Agents; spec/engine 3.1).
 
-use super::{DetailCode, Grants, Refusal, source};
+use super::{DetailCode, Grants, Refusal, plugins, source};
 use crate::{
-    driver::{AccessRequest, Action, ResourceKind, ResourceRef},
+    driver::{AccessRequest, Action, PluginDriver, ResourceKind, ResourceRef},
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
     reason::ApiCode,
     resource::{
-        Agent, AgentStatus, Backend, BackendId, HarnessAuth, NamespaceStatus, PrincipalId, Secret, ServiceAccount,
+        Agent, AgentStatus, Approver, Backend, BackendId, HarnessAuth, NamespaceStatus, Plugins, PrincipalId, Secret,
+        ServiceAccount,
     },
     store::{AgentRow, ConfigurationRow, NamespaceRow},
 };
 
 /// All that a draft is decided on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub struct DraftInputs<'a> {
     /// Who asks.
     pub caller: &'a PrincipalId,
@@ -30,8 +31,12 @@ pub struct DraftInputs<'a> {
     pub backends: &'a [Backend],
     /// The credential sources that the request names.
     pub credential_sources: &'a [CredentialSourceId],
-    /// Whether the request selects a plugin, or says who approves.
-    pub plugins: bool,
+    /// The plugins that the request selects; what is kept or cleared is not named.
+    pub plugins: &'a Plugins,
+    /// Who approves, if the request says so.
+    pub plugin_approvers: Option<&'a [Approver]>,
+    /// The selected Plugin Driver; only its pure methods are called.
+    pub plugin_driver: Option<&'a dyn PluginDriver>,
     /// The answers to [`permission`] and [`required`].
     pub grants: &'a Grants,
     /// The Namespace's row.
@@ -256,15 +261,8 @@ fn credential_sources_gateway(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Nor a Plugin Driver.
 fn plugins_supported(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    if i.plugins {
-        return Err(Refusal::fixed(
-            ApiCode::NotImplemented,
-            "The Installation has no Plugin Driver: an Agent can select no plugins.",
-        ));
-    }
-    Ok(())
+    plugins::supported(i.plugin_driver, i.plugins, i.plugin_approvers)
 }
 
 fn secret_bindings_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {

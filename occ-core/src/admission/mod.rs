@@ -6,6 +6,7 @@ pub mod deploy;
 pub mod draft;
 mod grants;
 mod phrase;
+pub(crate) mod plugins;
 mod record;
 mod refusal;
 pub(crate) mod source;

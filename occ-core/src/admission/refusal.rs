@@ -179,6 +179,7 @@ impl Refusal {
             DriverKind::Sandbox => "The Sandbox Driver is unavailable.",
             DriverKind::Harness => "The Harness is unavailable.",
             DriverKind::ServiceAccount => "The Service Account Driver is unavailable.",
+            DriverKind::Plugin => "The Plugin Driver is unavailable.",
         })
     }
 

@@ -13,14 +13,14 @@ use crate::{
     admission::{
         DetailCode, Grants, Refusal,
         draft::{self, DraftInputs},
-        source,
+        plugins, source,
     },
     audit::Authorization,
     driver::{Action, ResourceRef},
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
     resource::{
         Agent, AgentStatus, Approver, BackendId, DesiredRuntimeState, HarnessAuth, InvalidWorkspaceFile, OwnedKind,
-        Plugins, Secret, ServiceAccount, WorkspaceFiles, WorkspaceSetup,
+        PluginId, PluginSelection, Plugins, Secret, ServiceAccount, WorkspaceFiles, WorkspaceSetup,
     },
     store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Slice, Write},
 };
@@ -38,7 +38,8 @@ struct Named<'a> {
     harness_auth: Option<HarnessAuth>,
     backend_id: Option<&'a BackendId>,
     credential_sources: Vec<CredentialSourceId>,
-    plugins: bool,
+    plugins: &'a Plugins,
+    plugin_approvers: Option<&'a [Approver]>,
     defaults_known: bool,
 }
 
@@ -68,7 +69,8 @@ impl ControlPlane {
                 harness_auth: input.harness_auth,
                 backend_id: input.backend_id.as_ref(),
                 credential_sources: input.credential_sources.iter().map(|source| source.source_id).collect(),
-                plugins: !input.plugins.is_empty() || input.plugin_approvers.is_some(),
+                plugins: &input.plugins,
+                plugin_approvers: approvers,
                 defaults_known: self.knows_defaults(input.workspace_defaults_id.as_deref()),
             };
             let mut tries = Tries::new(&*self.store);
@@ -86,6 +88,8 @@ impl ControlPlane {
                     backend_id: input.backend_id.clone(),
                     harness_auth: input.harness_auth,
                     execution_mode: input.execution_mode,
+                    plugins: input.plugins.clone(),
+                    plugin_approvers: input.plugin_approvers.clone(),
                     desired_runtime_state: DesiredRuntimeState::Stopped,
                     active_revision_id: None,
                     status: AgentStatus::Active,
@@ -195,7 +199,8 @@ impl ControlPlane {
             check_extras(&sources, &plugins, approvers)?;
             let named = Named {
                 credential_sources: sources.iter().map(|source| source.source_id).collect(),
-                plugins: !plugins.is_empty() || approvers.is_some(),
+                plugins: &plugins,
+                plugin_approvers: approvers,
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth.named().copied(),
                 backend_id: input.backend_id.named(),
@@ -282,6 +287,8 @@ impl ControlPlane {
             backends: self.drivers.backends(),
             credential_sources: &named.credential_sources,
             plugins: named.plugins,
+            plugin_approvers: named.plugin_approvers,
+            plugin_driver: self.drivers.plugin.as_deref(),
             account: account.as_ref(),
             grants: &grants,
             namespace_row: namespace_row.as_ref(),
@@ -343,6 +350,10 @@ fn changed(mut agent: Agent, input: &UpdateAgent) -> Agent {
     }
     input.backend_id.clone().apply(&mut agent.backend_id);
     input.harness_auth.apply(&mut agent.harness_auth);
+    if let Some(plugins) = &input.plugins {
+        agent.plugins.clone_from(plugins);
+    }
+    input.plugin_approvers.clone().apply(&mut agent.plugin_approvers);
     agent
 }
 
@@ -357,13 +368,24 @@ fn check_extras(sources: &[AgentCredentialSource], plugins: &Plugins, approvers:
         let refusal = Refusal::invalid("A credential source is named once.");
         return Err(refusal.at(&format!("/credentialSources/{index}"), DetailCode::InvalidValue));
     }
-    if approvers.is_some_and(|approvers| approvers.len() > APPROVERS_MAX) {
+    let approvers = approvers.unwrap_or_default();
+    let repeated = (1..approvers.len()).find(|&i| approvers[..i].contains(&approvers[i]));
+    if let Some(index) = repeated {
+        let refusal = Refusal::invalid("An approver is named once.");
+        return Err(refusal.at(&format!("/pluginApprovers/{index}"), DetailCode::InvalidValue));
+    }
+    if approvers.len() > APPROVERS_MAX {
         let refusal = Refusal::invalid("At most 64 approvers may be named.");
         return Err(refusal.at("/pluginApprovers", DetailCode::TooLong));
     }
     if plugins.len() > PLUGINS_MAX {
         let refusal = Refusal::invalid("An Agent may select at most 256 plugins.");
         return Err(refusal.at("/plugins", DetailCode::TooLong));
+    }
+    let fault = |(id, plugin): (&PluginId, &PluginSelection)| Some((id.clone(), plugin.fault()?));
+    if let Some((id, (below, message))) = plugins.iter().find_map(fault) {
+        let at = plugins::pointer(id.as_str(), &below);
+        return Err(Refusal::invalid(message).at(&at, DetailCode::InvalidValue));
     }
     Ok(())
 }

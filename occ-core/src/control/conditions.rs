@@ -67,6 +67,8 @@ impl Tag {
             &agent.backend_id,
             agent.harness_auth,
             agent.execution_mode,
+            &agent.plugins,
+            &agent.plugin_approvers,
         );
         let hash = digest::hex(&serde_json::to_vec(&draft).expect("ids and a binding are always JSON"));
         Self(format!("\"{}\"", &hash[..32]))

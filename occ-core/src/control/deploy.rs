@@ -68,7 +68,8 @@ impl ControlPlane {
         earlier: Option<RevisionId>,
     ) -> Answer<RevisionView> {
         let mut provisioned = Provisioned::new(self);
-        let answer = self.next_version(op, namespace, id, earlier, &mut provisioned).await;
+        // It holds all that an admission reads and freezes: too much for the futures of its callers.
+        let answer = Box::pin(self.next_version(op, namespace, id, earlier, &mut provisioned)).await;
         provisioned.kept(answer).await
     }
 
@@ -211,6 +212,8 @@ impl ControlPlane {
         row.agent.backend_id = snapshot.backend_id;
         row.agent.harness_auth = Some(snapshot.harness_auth.binding);
         row.agent.execution_mode = snapshot.harness.mode;
+        row.agent.plugins = snapshot.plugins.map(|frozen| frozen.plugins).unwrap_or_default();
+        row.agent.plugin_approvers = snapshot.plugin_approvers;
         let binding = |id| SecretBinding {
             source: SecretSource {
                 kind: SecretSourceKind::Secret,

@@ -24,6 +24,7 @@ mod news;
 mod operation;
 mod page;
 mod people;
+mod plugins;
 mod policy;
 mod presets;
 mod redaction;
@@ -54,6 +55,7 @@ pub use people::{
     AccountCode, CodeAttempt, CreateAccount, CreatedAccount, FederatedAttempt, FirstSignIn, Origin, PasswordAttempt,
     PasswordChange, PersonView, SessionToken, SessionView, SignedIn, VerifiedIdentity,
 };
+pub use plugins::{NamedPlugin, PluginCatalogView};
 pub use view::{
     AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,
     ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView, RevisionRead, RevisionView, SecretView,

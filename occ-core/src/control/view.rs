@@ -10,8 +10,8 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceAccountId, ServiceKeyId},
     reason::Token,
     resource::{
-        AccountCredentialKind, Agent, AgentRevision, BackendId, ComputeIdentity, ConfigurationKind, Document,
-        HarnessAuth, HarnessIdentity, Installation, Name, Namespace, PrincipalId, Secret, SecretBinding,
+        AccountCredentialKind, Agent, AgentRevision, Approver, BackendId, ComputeIdentity, ConfigurationKind, Document,
+        HarnessAuth, HarnessIdentity, Installation, Name, Namespace, Plugins, PrincipalId, Secret, SecretBinding,
         SecretBindings, SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
     },
     secret_value::SecretValue,
@@ -148,6 +148,12 @@ pub struct RevisionView {
     pub harness: HarnessIdentity,
     /// The selected Compute.
     pub compute: ComputeIdentity,
+    /// The requested plugins.
+    #[serde(default, skip_serializing_if = "Plugins::is_empty")]
+    pub plugins: Plugins,
+    /// Who may approve for plugins that say nothing themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_approvers: Option<Vec<Approver>>,
     /// How the model credential is obtained.
     pub harness_auth: HarnessAuth,
     /// The Secrets that the gateway's environment receives.
@@ -190,6 +196,8 @@ impl From<AgentRevision> for RevisionView {
             configuration: snapshot.configuration,
             harness: snapshot.harness,
             compute: snapshot.compute,
+            plugins: snapshot.plugins.map(|frozen| frozen.plugins).unwrap_or_default(),
+            plugin_approvers: snapshot.plugin_approvers,
             harness_auth: snapshot.harness_auth.binding,
             secret_bindings: snapshot
                 .secret_bindings
@@ -392,7 +400,9 @@ impl Serialize for AgentView {
         };
         let mut agent = serde_json::to_value(&self.agent).map_err(serde::ser::Error::custom)?;
         if let Some(fields) = agent.as_object_mut() {
-            fields.remove("harnessAuth");
+            for field in ["harnessAuth", "plugins", "pluginApprovers"] {
+                fields.remove(field);
+            }
             let error = serde_json::to_value(error).map_err(serde::ser::Error::custom)?;
             fields.insert("configurationReadError".to_owned(), error);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::{ComputeDriver, SandboxDriver, SecretDriver};
+use super::{ComputeDriver, PluginDriver, SandboxDriver, SecretDriver};
 
 /// An optional ability that a driver turned out to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +69,12 @@ impl Capabilities for dyn ComputeDriver + '_ {
 impl Capabilities for dyn SecretDriver + '_ {
     fn table(&self) -> Vec<(Capability, bool)> {
         vec![(Capability("compare_and_swap"), self.compare_and_swap().is_some())]
+    }
+}
+
+impl Capabilities for dyn PluginDriver + '_ {
+    fn table(&self) -> Vec<(Capability, bool)> {
+        vec![(Capability("details"), self.details().is_some())]
     }
 }
 

@@ -22,11 +22,13 @@ pub enum DriverKind {
     Harness,
     /// Has a provider issue tokens of service accounts.
     ServiceAccount,
+    /// Knows a catalogue of plugins.
+    Plugin,
 }
 
 impl DriverKind {
     /// Every kind, in the order in which drivers are built.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Configuration,
         Self::Iam,
         Self::Secret,
@@ -34,6 +36,7 @@ impl DriverKind {
         Self::Sandbox,
         Self::Harness,
         Self::ServiceAccount,
+        Self::Plugin,
     ];
 
     /// The word in the Installation file.
@@ -46,6 +49,7 @@ impl DriverKind {
             Self::Sandbox => "sandbox",
             Self::Harness => "harness",
             Self::ServiceAccount => "service_account",
+            Self::Plugin => "plugin",
         }
     }
 }

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     driver::{
-        ComputeDriver, ConfigurationDriver, DriverKind, Harness, IamDriver, LifecycleHooks, SandboxDriver,
-        SecretDriver, ServiceAccountDriver, capabilities,
+        ComputeDriver, ConfigurationDriver, DriverKind, Harness, IamDriver, LifecycleHooks, PluginDriver,
+        SandboxDriver, SecretDriver, ServiceAccountDriver, capabilities,
     },
     registry::Built,
     resource::{AccountBinding, Backend},
@@ -36,6 +36,8 @@ pub struct Drivers {
     pub harnesses: Vec<Arc<dyn Harness>>,
     /// Has a provider issue tokens of service accounts.
     pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
+    /// Knows a catalogue of plugins.
+    pub plugin: Option<Arc<dyn PluginDriver>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
     attached: Arc<Once>,
@@ -123,6 +125,8 @@ impl Drivers {
         rows.extend(self.harnesses.iter().map(|harness| row(harness.identity(), Vec::new())));
         let accounts = self.service_account.iter();
         rows.extend(accounts.map(|driver| row(driver.identity(), Vec::new())));
+        let plugins = self.plugin.iter();
+        rows.extend(plugins.map(|driver| row(driver.identity(), capabilities(&**driver))));
         rows
     }
 
@@ -207,6 +211,7 @@ impl Drivers {
                 .iter()
                 .map(|s| (DriverKind::ServiceAccount, s.identity())),
         )
+        .chain(self.plugin.iter().map(|p| (DriverKind::Plugin, p.identity())))
     }
 }
 
@@ -220,6 +225,7 @@ pub struct DriversBuilder {
     sandbox: Option<Arc<dyn SandboxDriver>>,
     harnesses: Vec<Arc<dyn Harness>>,
     service_account: Option<Arc<dyn ServiceAccountDriver>>,
+    plugin: Option<Arc<dyn PluginDriver>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
 }
@@ -274,6 +280,13 @@ impl DriversBuilder {
         self
     }
 
+    /// The Plugin Driver.
+    #[must_use]
+    pub fn plugin(mut self, driver: Arc<dyn PluginDriver>) -> Self {
+        self.plugin = Some(driver);
+        self
+    }
+
     /// A Backend that Agents may be associated with.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
@@ -292,6 +305,7 @@ impl DriversBuilder {
             Built::Sandbox(driver) => self.sandbox(driver),
             Built::Harness(harness) => self.harness(harness),
             Built::ServiceAccount(driver) => self.service_account(driver),
+            Built::Plugin(driver) => self.plugin(driver),
         }
     }
 
@@ -314,6 +328,7 @@ impl DriversBuilder {
             sandbox: self.sandbox,
             harnesses: self.harnesses,
             service_account: self.service_account,
+            plugin: self.plugin,
             backends: self.backends,
             sources: self.sources,
             attached: Arc::new(Once::new()),

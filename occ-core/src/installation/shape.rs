@@ -98,9 +98,10 @@ const DRIVERS: Keys = Keys {
         "sandbox",
         "harness",
         "service_account",
+        "plugin",
     ],
-    unsupported: &["credential_gateway", "credential_refresh", "plugin", "repo"],
-    text: "configuration, iam, secret, compute, harness, and optionally sandbox, service_account",
+    unsupported: &["credential_gateway", "credential_refresh", "repo"],
+    text: "configuration, iam, secret, compute, harness, and optionally sandbox, service_account, plugin",
 };
 const ENTRY: Keys = Keys {
     accepted: &["id", "driver", "configuration"],
@@ -304,7 +305,7 @@ fn drivers(node: &Node, path: Path) -> Result<Vec<Selection>, Fault> {
     for kind in DriverKind::ALL {
         match kind {
             DriverKind::Harness => harnesses(&drivers, &mut selections)?,
-            DriverKind::Sandbox | DriverKind::ServiceAccount => {
+            DriverKind::Sandbox | DriverKind::ServiceAccount | DriverKind::Plugin => {
                 if let Some((node, path)) = drivers.find(kind.as_str()) {
                     selections.push(selection(kind, node, path)?);
                 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::driver::{
     CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, DriverIdentity, DriverKind, Harness,
-    IamDriver, SandboxDriver, SecretDriver, ServiceAccountDriver,
+    IamDriver, PluginDriver, SandboxDriver, SecretDriver, ServiceAccountDriver,
 };
 
 /// What a factory builds, by kind.
@@ -38,6 +38,8 @@ pub enum Built {
     Harness(Arc<dyn Harness>),
     /// A Service Account Driver.
     ServiceAccount(Arc<dyn ServiceAccountDriver>),
+    /// A Plugin Driver.
+    Plugin(Arc<dyn PluginDriver>),
 }
 
 impl Built {
@@ -51,6 +53,7 @@ impl Built {
             Self::Iam(driver) => driver.identity(),
             Self::Harness(harness) => harness.identity(),
             Self::ServiceAccount(driver) => driver.identity(),
+            Self::Plugin(driver) => driver.identity(),
         }
     }
 }
@@ -273,6 +276,8 @@ kind_macros! {
     register_harness = Harness;
     /// Registers a [`ServiceAccountDriver`](crate::driver::ServiceAccountDriver) that is a [`DriverFactory`](crate::registry::DriverFactory).
     register_service_account = ServiceAccount;
+    /// Registers a [`PluginDriver`](crate::driver::PluginDriver) that is a [`DriverFactory`](crate::registry::DriverFactory).
+    register_plugin = Plugin;
 }
 
 #[doc(hidden)]

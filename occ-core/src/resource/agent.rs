@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BackendId, HarnessAuth, Name, PrincipalId};
+use super::{Approver, BackendId, HarnessAuth, Name, Plugins, PrincipalId};
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId},
     time::Timestamp,
@@ -70,6 +70,12 @@ pub struct Agent {
     pub harness_auth: Option<HarnessAuth>,
     /// How the Harness runs.
     pub execution_mode: ExecutionMode,
+    /// The plugins that the next deployment enables, by their catalogue id.
+    #[serde(default, skip_serializing_if = "Plugins::is_empty")]
+    pub plugins: Plugins,
+    /// Who may approve for plugins that say nothing themselves; nobody when it is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_approvers: Option<Vec<Approver>>,
     /// What the owner last asked for.
     pub desired_runtime_state: DesiredRuntimeState,
     /// The version that the worker last committed to run. Not a health result.

@@ -28,8 +28,8 @@ pub use owned::{
     AccountBinding, AccountCredential, AccountCredentialKind, LaunchSettings, OwnedKind, Preset, ProviderAccount,
     ServiceAccount, TokenRequest,
 };
-pub use plugin::{Approval, Approver, PluginId, PluginSelection, Plugins, Reviewer, ToolPolicy};
-pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, Snapshot};
+pub use plugin::{Approval, Approver, InvalidPluginId, PluginId, PluginSelection, Plugins, Reviewer, ToolPolicy};
+pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, PluginDriverIdentity, PluginsSnapshot, Snapshot};
 pub use secret::{BackendRef, Secret};
 pub use text::{BackendId, EnvName, InvalidEnvName, InvalidName, Name, PrincipalId};
 pub use workspace_files::{

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BackendId, ConfigurationKind, Document, EnvName, ExecutionMode, HarnessAuthSnapshot, PrincipalId, SecretSnapshot,
+    Approver, BackendId, ConfigurationKind, Document, EnvName, ExecutionMode, HarnessAuthSnapshot, Plugins,
+    PrincipalId, SecretSnapshot,
 };
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId},
@@ -35,6 +36,26 @@ pub struct ComputeIdentity {
     pub implementation: String,
 }
 
+/// The plugins of a version, and the driver that said that it can carry out their policies (its identity is internal).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PluginsSnapshot {
+    /// The selected Plugin Driver.
+    pub driver: PluginDriverIdentity,
+    /// What was requested, with its policies.
+    pub plugins: Plugins,
+}
+
+/// The Plugin Driver that a revision was admitted with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PluginDriverIdentity {
+    /// The operator's instance id.
+    pub id: String,
+    /// Who wrote it.
+    pub implementation: String,
+}
+
 /// Everything that a deployment freezes. Its canonical JSON is stored once, with its SHA-256, and never changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -56,6 +77,12 @@ pub struct Snapshot {
     /// The selected Sandbox Driver (internal).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_driver_id: Option<String>,
+    /// The requested plugins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<PluginsSnapshot>,
+    /// Who may approve for plugins that say nothing themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_approvers: Option<Vec<Approver>>,
     /// The model credential's binding and its private source. References only.
     pub harness_auth: HarnessAuthSnapshot,
     /// The Secrets that the gateway's environment receives. References only.

@@ -306,6 +306,10 @@ pub enum SavedRevision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SavedField {
+    /// The plugins.
+    Plugins,
+    /// Who may approve for plugins.
+    PluginApprovers,
     /// How the model credential is obtained.
     HarnessAuth,
     /// The bound Secrets.

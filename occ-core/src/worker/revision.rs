@@ -1,5 +1,7 @@
 //! Passes over a version: its deployment and its maintenance (spec/engine 5.1 and 5.2, in that order).
 
+use std::collections::BTreeSet;
+
 use super::{
     authority,
     pass::{Outcome, Pass, Step, WriteBox, agent_ref, done, effect_failed, failed, finish, revision_ref},
@@ -8,7 +10,10 @@ use super::{
 };
 use crate::{
     audit::AuditEvent,
-    driver::{ActivationOrder, EffectError, EffectResult, PluginWarningCode, Readiness, RevisionObservation, Stop},
+    driver::{
+        ActivationOrder, EffectError, EffectResult, PluginWarning, PluginWarningCode, Readiness, RevisionObservation,
+        Stop,
+    },
     reason::{Failure, Pending, Success},
     resource::{Agent, AgentRevision, DesiredRuntimeState, ExecutionMode, NamespaceStatus},
     store::{Expect, RevisionRow, WorkState, Write},
@@ -276,8 +281,7 @@ fn ready(facts: &Facts<'_>, result: &EffectResult<RevisionObservation>) -> Resul
             Err(Refusal::of(Failure::InvalidDriverObservation))
         }
         Ok(observation) => match &observation.readiness {
-            // No plugin can be admitted yet, so a warning about one is not of this version.
-            Readiness::Ready { warnings } if !warnings.is_empty() => {
+            Readiness::Ready { warnings } if !admitted(facts, warnings) => {
                 Err(Refusal::of(Failure::InvalidDriverObservation))
             }
             Readiness::Ready { .. } => Ok(Ok(())),
@@ -287,6 +291,16 @@ fn ready(facts: &Facts<'_>, result: &EffectResult<RevisionObservation>) -> Resul
             }))),
         },
     }
+}
+
+/// Whether each warning is of a plugin that the version was admitted with, and no plugin has two (spec/engine 1.13).
+fn admitted(facts: &Facts<'_>, warnings: &[PluginWarning]) -> bool {
+    let plugins = facts.revision.snapshot.plugins.as_ref().map(|frozen| &frozen.plugins);
+    let known = |id: &str| plugins.is_some_and(|plugins| plugins.keys().any(|key| key.as_str() == id));
+    let mut seen = BTreeSet::new();
+    warnings
+        .iter()
+        .all(|warning| known(&warning.plugin_id) && seen.insert(&warning.plugin_id))
 }
 
 /// The pointer names this version: prepare again if this pass has not, activate, retire the earlier ones, complete (5.2 g and h).

@@ -69,6 +69,7 @@ const ORDER: &[(&str, ApiCode, &str)] = &[
         ApiCode::ResourceConflict,
         "gateway.tls.enabled must be omitted or false",
     ),
+    ("plugins_supported", ApiCode::NotImplemented, "no Plugin Driver"),
     (
         "transport_credentials_kept",
         ApiCode::ResourceConflict,

@@ -12,13 +12,13 @@ use occ_core::{
     reason::ApiCode,
     resource::{
         Agent, AgentStatus, BackendId, ConfigurationKind, DesiredRuntimeState, EnvName, ExecutionMode, HarnessAuth,
-        Namespace, NamespaceStatus, SecretBinding, SecretDelivery,
+        Namespace, NamespaceStatus, Plugins, SecretBinding, SecretDelivery,
     },
     store::{AgentRow, ConfigurationRow, NamespaceRow},
     time::Timestamp,
 };
 
-use crate::scene::{Faults, answer, principal, secret, source};
+use crate::scene::{Faults, answer, calendar, principal, secret, source};
 
 const CREATE_ORDER: &[(&str, ApiCode)] = &[
     ("create_permission", ApiCode::Forbidden),
@@ -103,6 +103,8 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
                 source: source(namespace, old),
             }),
             execution_mode: ExecutionMode::Embedded,
+            plugins: Plugins::new(),
+            plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Stopped,
             active_revision_id: None,
             status: if fails("agent_active") {
@@ -180,6 +182,11 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         answer(question, !denied)
     });
     let grants = Grants::new(grants.collect());
+    let plugins = if fails("plugins_supported") {
+        calendar()
+    } else {
+        Plugins::new()
+    };
     let inputs = DraftInputs {
         caller: &caller,
         namespace,
@@ -189,7 +196,9 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         backend_id: fails("backend_configured").then_some(&backend),
         backends: &[],
         credential_sources: &sources,
-        plugins: fails("plugins_supported"),
+        plugins: &plugins,
+        plugin_approvers: None,
+        plugin_driver: None,
         account: None,
         grants: &grants,
         namespace_row: (!fails("namespace_exists")).then_some(&namespace_row),

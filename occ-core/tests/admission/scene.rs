@@ -13,7 +13,7 @@ use occ_core::{
     installation::Drivers,
     resource::{
         Agent, AgentStatus, BackendRef, ConfigurationKind, DesiredRuntimeState, ExecutionMode, HarnessAuth, Namespace,
-        NamespaceStatus, PrincipalId, Secret, SecretBinding, SecretDelivery, SecretSource, SecretSourceKind,
+        NamespaceStatus, Plugins, PrincipalId, Secret, SecretBinding, SecretDelivery, SecretSource, SecretSourceKind,
     },
     store::{AgentRow, ConfigurationRow, DeployRead, NamespaceRow},
     time::Timestamp,
@@ -39,6 +39,11 @@ pub struct Scene {
 
 pub fn principal(text: &str) -> PrincipalId {
     text.parse().expect("a principal's id")
+}
+
+/// A selection of one plugin.
+pub fn calendar() -> Plugins {
+    serde_json::from_value(json!({ "calendar@curated": { "enabled": true } })).expect("a selection")
 }
 
 pub fn source(namespace_id: NamespaceId, id: SecretId) -> SecretSource {
@@ -143,6 +148,12 @@ impl Scene {
             backend_id: fails("backend_configured").then(|| "chatgpt".parse().expect("a Backend's id")),
             harness_auth: (!fails("harness_auth_present")).then_some(auth),
             execution_mode: mode,
+            plugins: if fails("plugins_supported") {
+                calendar()
+            } else {
+                Plugins::new()
+            },
+            plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Stopped,
             active_revision_id: None,
             status: if fails("agent_active") {

@@ -281,6 +281,7 @@ async fn a_deployment_needs_the_token_its_backend_its_driver_and_the_callers_rea
         let optional = Optional {
             service_account,
             backends: vec![chatgpt()],
+            ..Optional::default()
         };
         let vault = Arc::clone(&scene.vault);
         let plane = world.selecting(Some(vault), NullCompute::default(), optional);
@@ -523,6 +524,7 @@ async fn another_driver_never_touches_what_one_issued() {
         Optional {
             service_account: Some(other),
             backends: vec![chatgpt()],
+            ..Optional::default()
         },
     );
     let refused = plane

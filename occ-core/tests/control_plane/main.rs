@@ -10,6 +10,7 @@ mod installation;
 mod lifecycle;
 mod namespaces;
 mod people;
+mod plugins;
 mod policy;
 mod queue;
 mod refusals;

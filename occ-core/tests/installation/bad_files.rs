@@ -237,7 +237,7 @@ fn values_of_the_wrong_shape() {
         ),
         (
             "a kind that comes later",
-            edited("  secret:", "  plugin: { id: CANARY, driver: codex }\n  secret:")
+            edited("  secret:", "  repo: { id: CANARY, driver: github }\n  secret:")
         ),
         ("an unknown kind", edited("  secret:", "  secrets: {}\n  secret:")),
         (

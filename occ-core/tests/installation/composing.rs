@@ -215,3 +215,13 @@ fn a_service_account_driver_needs_a_backend_of_its_type() {
         "the service_account driver needs a backend of the type chatgpt"
     );
 }
+
+#[test]
+fn a_plugin_driver_is_selected_by_the_file() {
+    let selected = "  plugin: { id: plugins, driver: stub }\n  harness:";
+    let drivers = composed(&file_with(&[("  harness:", selected)]));
+    assert_eq!(drivers.plugin.as_ref().unwrap().identity().id, "plugins");
+    let row = drivers.describe().pop().unwrap();
+    assert_eq!((row.kind, row.id.as_str()), (DriverKind::Plugin, "plugins"));
+    assert!(row.capabilities.is_empty());
+}

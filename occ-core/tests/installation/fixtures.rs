@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use occ_core::{
     driver::{
-        AccessRequest, AccountIdentity, AgentRef, ComputeAdmission, ComputeDriver, ComputeProfile, ConfigurationDriver,
-        Decision, DocumentProblem, DriverIdentity, EffectError, EffectResult, GatewaySettings, Harness,
-        HarnessAuthRequest, HarnessSelection, HookHost, IamDriver, Identity, LifecycleHooks, Listen, Maintenance,
-        NamespaceState, OperationContext, PlanInput, PreflightWarning, Rejection, RevisionContext, RevisionObservation,
-        RevisionRef, SandboxDriver, SandboxFacet, SecretDriver, SecretIdentity, ServiceAccountDriver, SettingRejection,
-        Stop, Terminal,
+        AccessRequest, AccountIdentity, AgentRef, CatalogPlugin, ComputeAdmission, ComputeDriver, ComputeProfile,
+        ConfigurationDriver, Decision, DocumentProblem, DriverIdentity, EffectError, EffectResult, GatewaySettings,
+        Harness, HarnessAuthRequest, HarnessSelection, HookHost, IamDriver, Identity, LifecycleHooks, Listen,
+        Maintenance, NamespaceState, OperationContext, PlanInput, PluginDriver, PolicyCapabilities, PreflightWarning,
+        Rejection, RevisionContext, RevisionObservation, RevisionRef, SandboxDriver, SandboxFacet, SecretDriver,
+        SecretIdentity, ServiceAccountDriver, SettingRejection, Stop, Terminal,
     },
     iam::NoPolicy,
     id::{ConfigurationId, NamespaceId},
@@ -383,6 +383,32 @@ impl ServiceAccountDriver for StubAccounts {
     }
 }
 occ_core::register_service_account!(StubAccounts);
+
+/// A Plugin Driver that is never called.
+pub struct StubPlugins(DriverIdentity);
+
+impl DriverFactory for StubPlugins {
+    const DRIVER: &'static str = "stub";
+    const IMPLEMENTATION: &'static str = "test/stub";
+    type Settings = NoSettings;
+    fn build(identity: DriverIdentity, _: NoSettings, _: &HostServices) -> Result<Self, BuildError> {
+        Ok(Self(identity))
+    }
+}
+
+#[async_trait]
+impl PluginDriver for StubPlugins {
+    fn identity(&self) -> &DriverIdentity {
+        &self.0
+    }
+    fn policy_capabilities(&self) -> PolicyCapabilities {
+        PolicyCapabilities::default()
+    }
+    async fn list_catalog(&self, _: &OperationContext) -> EffectResult<Vec<CatalogPlugin>> {
+        not_run()
+    }
+}
+occ_core::register_plugin!(StubPlugins);
 
 pub struct StubHarness(DriverIdentity);
 

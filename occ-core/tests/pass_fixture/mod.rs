@@ -188,6 +188,8 @@ fn revision(agent: &Agent, secret: &Secret, number: u64) -> RevisionRow {
                 },
                 compute: compute(),
                 sandbox_driver_id: None,
+                plugins: None,
+                plugin_approvers: None,
                 harness_auth: HarnessAuthSnapshot {
                     binding: HarnessAuth::ApiKey { source },
                     secret: Some(frozen),
@@ -235,6 +237,8 @@ impl Scene {
             backend_id: None,
             harness_auth: None,
             execution_mode: ExecutionMode::Embedded,
+            plugins: std::collections::BTreeMap::default(),
+            plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Running,
             active_revision_id: None,
             status: AgentStatus::Active,

@@ -44,7 +44,7 @@ impl Load {
 
     pub(crate) async fn pending(&self, ground: &Ground, sizes: &Sizes) -> Result<Option<Pending>, Error> {
         let Some(revisions) = self.pending else { return Ok(None) };
-        pending(ground, sizes, revisions, self.settle).await.map(Some)
+        Box::pin(pending(ground, sizes, revisions, self.settle)).await.map(Some)
     }
 }
 

@@ -31,7 +31,7 @@ pub async fn run(
     };
     for store in stores {
         let ground = Ground::new(*store, directory)?;
-        let measured = measure(*store, sizes, &ground).await?;
+        let measured = Box::pin(measure(*store, sizes, &ground)).await?;
         if let (StoreKind::Postgres, Some(rivals)) = (store, rivals) {
             // At least what was measured: no rival is given less work.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
@@ -40,7 +40,7 @@ pub async fn run(
         }
         if *store == StoreKind::Postgres {
             report.history = load.histories(&ground, sizes).await?;
-            report.pending = load.pending(&ground, sizes).await?;
+            report.pending = Box::pin(load.pending(&ground, sizes)).await?;
         }
         report.stores.push(measured);
     }

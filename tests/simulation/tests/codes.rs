@@ -411,6 +411,7 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     let optional = Optional {
         service_account: Some(Arc::new(IssuingAccounts::named("others"))),
         backends: vec![chatgpt()],
+        ..Optional::default()
     };
     let other = world.selecting(None, NullCompute::default(), optional);
     let scene = Scene { world, agent };

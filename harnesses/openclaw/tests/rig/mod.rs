@@ -127,6 +127,8 @@ pub fn snapshot(value: Value, bindings: &[&str]) -> Snapshot {
             implementation: "occ/process".to_owned(),
         },
         sandbox_driver_id: None,
+        plugins: None,
+        plugin_approvers: None,
         harness_auth: HarnessAuthSnapshot {
             binding: HarnessAuth::ApiKey {
                 source: SecretSource {

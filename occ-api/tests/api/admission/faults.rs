@@ -104,7 +104,13 @@ impl Scene<'_> {
                     self.deny(Action::Operate, ResourceKind::CredentialSource);
                 }
             }
-            "plugins_supported" => self.body["plugins"] = json!({ "calendar@openai": { "enabled": true } }),
+            "plugins_supported" => {
+                let selection = json!({ "calendar@openai": { "enabled": true } });
+                // Named by a draft, or saved in one before a deployment.
+                self.body["plugins"] = selection.clone();
+                self.change(|agent| agent.plugins = serde_json::from_value(selection).expect("a selection"))
+                    .await;
+            }
             "current_auth_permission" => self.deny_secret(self.key),
             "harness_auth_supported" => {
                 let source_id = CredentialSourceId::random();

@@ -62,6 +62,7 @@ pub const DEPLOY: &[Line] = &[
         "RESOURCE_CONFLICT",
         "gateway.tls.enabled must be omitted or false.",
     ),
+    ("plugins_supported", 501, "NOT_IMPLEMENTED", "no Plugin Driver"),
     (
         "transport_credentials_kept",
         409,

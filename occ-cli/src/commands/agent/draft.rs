@@ -58,6 +58,9 @@ pub(super) struct Create {
     backend: Option<BackendId>,
     #[command(flatten)]
     auth: Auth,
+    /// The plugins that it selects: a file with a JSON object, by catalogue id; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    plugins: Option<PathBuf>,
     /// A file that the first deployment writes into the workspace: NAME=FILE, with NAME one of AGENTS.md, SOUL.md,
     /// IDENTITY.md and USER.md. Repeatable.
     #[arg(long = "workspace-file", value_name = "NAME=FILE", value_parser = workspace_file)]
@@ -85,6 +88,9 @@ pub(super) struct Update {
     /// Use no model credential any more.
     #[arg(long, conflicts_with_all = ["api_key_secret", "token_secret", "service_account", "runtime_auth"])]
     no_auth: bool,
+    /// The plugins that it selects, in the place of all that it had: a file with a JSON object; `{}` selects none.
+    #[arg(long, value_name = "FILE")]
+    plugins: Option<PathBuf>,
 }
 
 impl Create {
@@ -127,6 +133,9 @@ pub(super) async fn create(session: &Session, create: Create, files: Map<String,
     if let Some(backend) = create.backend {
         body["backendId"] = json!(backend);
     }
+    if let Some(plugins) = &create.plugins {
+        body["plugins"] = json!(input::document(plugins)?);
+    }
     let agent: Agent = session.client.post(&paths::agents(session.namespace), &body).await?;
     cx.output.one(&agent, fields)
 }
@@ -145,6 +154,9 @@ pub(super) async fn update(session: &Session, update: Update, cx: &Context<'_>) 
         body["harnessAuth"] = auth;
     } else if update.no_auth {
         body["harnessAuth"] = Value::Null;
+    }
+    if let Some(plugins) = &update.plugins {
+        body["plugins"] = json!(input::document(plugins)?);
     }
     let path = paths::agent(session.namespace, agent.id);
     let agent: Agent = session.client.patch(&path, &body).await?;

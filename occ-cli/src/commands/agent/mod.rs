@@ -3,6 +3,7 @@
 mod draft;
 mod lifecycle;
 mod observe;
+mod plugins;
 mod token;
 
 use clap::{Args, Subcommand};
@@ -57,6 +58,8 @@ enum Verb {
         /// Its name or id.
         agent: String,
     },
+    /// The plugins that an Agent can select, or the tools of one.
+    Plugins(plugins::Plugins),
     /// Make a short-lived token by which the Agent itself is recognised.
     Token(token::Token),
     /// Say something to an Agent through its own gateway, and print the reply.
@@ -99,6 +102,7 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
         Verb::DeploymentStatus(status) => lifecycle::status(&session, status, &cx).await,
         Verb::Stop(end) => lifecycle::stop(&session, end, &cx).await,
         Verb::Delete(end) => lifecycle::delete(&session, end, &cx).await,
+        Verb::Plugins(plugins) => plugins::list(&session, plugins, &cx).await,
         Verb::Token(token) => token::create(&session, token, &cx).await,
         Verb::Logs(logs) => observe::logs(&session, logs, &cx).await,
         Verb::Diagnostics(diagnostics) => observe::diagnostics(&session, diagnostics, &cx).await,

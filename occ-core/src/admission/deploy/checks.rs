@@ -2,7 +2,7 @@
 
 use super::{DeployInputs, document_problem, inputs::select, permission};
 use crate::{
-    admission::{Phrase, Record, Refusal, source},
+    admission::{Phrase, Record, Refusal, plugins, source},
     driver::{Action, DriverKind, HarnessAuthRequest, Rejection, ResourceRef},
     reason::ApiCode,
     resource::{AgentStatus, ExecutionMode, HarnessAuth, NamespaceStatus, TokenSource},
@@ -40,6 +40,7 @@ pub const CHECKS: &[Check] = &[
     ("sandbox_document", sandbox_document),
     ("document_valid", document_valid),
     ("gateway_settings", gateway_settings),
+    ("plugins_supported", plugins_supported),
     ("transport_credentials_kept", transport_credentials_kept),
     ("transport_credentials_permission", transport_credentials_permission),
 ];
@@ -281,6 +282,16 @@ fn gateway_settings(i: &DeployInputs<'_>) -> Result<(), Refusal> {
                 .text(".");
             Refusal::saying(ApiCode::ResourceConflict, phrase)
         })
+}
+
+/// The policies that were saved must be ones that the driver of now can carry out.
+fn plugins_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    let agent = i.agent_row()?;
+    plugins::supported(
+        i.drivers.plugin.as_deref(),
+        &agent.plugins,
+        agent.plugin_approvers.as_deref(),
+    )
 }
 
 /// Whether the Agent's transport credentials must be made.

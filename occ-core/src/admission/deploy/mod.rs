@@ -10,7 +10,7 @@ pub use inputs::{DeployInputs, Gathered, permission, required, secret_ids};
 use super::{DetailCode, Refusal};
 use crate::{
     driver::DocumentProblem,
-    resource::{ComputeIdentity, HarnessAuthSnapshot, ServiceAccount, Snapshot},
+    resource::{ComputeIdentity, HarnessAuthSnapshot, PluginDriverIdentity, PluginsSnapshot, ServiceAccount, Snapshot},
 };
 
 /// A deployment that may be committed, under the preconditions that the rows it was decided on still hold.
@@ -30,6 +30,14 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
     let (agent, configuration) = (inputs.agent_row()?, inputs.configuration_row()?);
     let compute = inputs.drivers.compute.identity();
     let binding = agent.harness_auth.ok_or_else(Refusal::not_found)?;
+    let driver = inputs.drivers.plugin.as_ref().filter(|_| !agent.plugins.is_empty());
+    let plugins = driver.map(|driver| PluginsSnapshot {
+        driver: PluginDriverIdentity {
+            id: driver.identity().id.clone(),
+            implementation: driver.identity().implementation.clone(),
+        },
+        plugins: agent.plugins.clone(),
+    });
     let delivered = binding.secret().map(|(_, id)| id).or(inputs.token());
     let secret = delivered.map(|id| inputs.snapshot_of(id)).transpose()?;
     let issued = inputs.account.as_ref().and_then(ServiceAccount::issued);
@@ -53,6 +61,8 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
             .sandbox
             .as_ref()
             .map(|sandbox| sandbox.identity().id.clone()),
+        plugins,
+        plugin_approvers: agent.plugin_approvers.clone(),
         harness_auth: HarnessAuthSnapshot {
             binding,
             secret,

@@ -13,7 +13,7 @@ use crate::{
     store::{
         CommitError, ConfigurationRow, Expect, OwnedRow, Write,
         row::{
-            resource::{secret_of, secrets_of},
+            resource::{plugins_of, secret_of, secrets_of},
             settlement::{Next, Settlement},
             work::TargetColumns,
         },
@@ -228,6 +228,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "id": agent.id, "namespace_id": agent.namespace_id, "name": agent.name,
         "service_principal_id": agent.service_principal_id, "configuration_id": agent.configuration_id,
         "backend_id": agent.backend_id, "harness_auth": agent.harness_auth,
+        "plugins": plugins_of(agent), "plugin_approvers": agent.plugin_approvers,
         "secret_id": secret_of(agent.harness_auth.as_ref()), "execution_mode": agent.execution_mode,
         "desired": agent.desired_runtime_state, "active_revision_id": agent.active_revision_id, "status": agent.status,
         "created_at": agent.created_at.as_millis(),

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 8] = [
+const MIGRATIONS: [(i64, &[&str]); 9] = [
     (
         1,
         &[
@@ -22,8 +22,9 @@ const MIGRATIONS: [(i64, &[&str]); 8] = [
             include_str!("migrations/0006_lists.sql"),
         ],
     ),
-    (7, &[include_str!("migrations/0007_admit.sql")]),
-    (8, &[include_str!("migrations/0008_federation.sql")]),
+    (7, &[include_str!("migrations/0007_federation.sql")]),
+    (8, &[include_str!("migrations/0008_plugins.sql")]),
+    (9, &[include_str!("migrations/0009_admit.sql")]),
 ];
 
 /// The version that this program needs.

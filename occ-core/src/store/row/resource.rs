@@ -3,8 +3,8 @@
 use super::{Columns, Corrupt, Row};
 use crate::{
     resource::{
-        Agent, AgentRevision, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation, Namespace, NamespaceStatus,
-        Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
+        Agent, AgentRevision, Approver, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation, Namespace,
+        NamespaceStatus, Plugins, PluginsSnapshot, Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
     store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedAgent, SavedField, SavedRevision},
 };
@@ -96,13 +96,32 @@ pub(in crate::store) fn owned(row: &impl Row) -> Result<OwnedRow, Corrupt> {
     })
 }
 
-/// An Agent whose saved authentication may not decode.
+/// What a draft holds as JSON.
+struct Settings {
+    plugins: Option<Plugins>,
+    plugin_approvers: Option<Vec<Approver>>,
+    harness_auth: Option<HarnessAuth>,
+}
+
+/// An Agent whose saved settings may not decode. The first that does not is named.
 pub(in crate::store) fn saved_agent(row: &impl Row) -> Result<SavedAgent, Corrupt> {
     let columns = Columns { row, of: "Agent" };
-    let harness_auth: Option<Option<HarnessAuth>> = columns.optional_json("harness_auth").ok();
+    let plugins = columns.optional_json("plugins");
+    let plugin_approvers = columns.optional_json("plugin_approvers");
+    let harness_auth = columns.optional_json("harness_auth");
+    let unreadable = [
+        (plugins.is_err(), SavedField::Plugins),
+        (plugin_approvers.is_err(), SavedField::PluginApprovers),
+        (harness_auth.is_err(), SavedField::HarnessAuth),
+    ];
+    let settings = Settings {
+        plugins: plugins.unwrap_or_default(),
+        plugin_approvers: plugin_approvers.unwrap_or_default(),
+        harness_auth: harness_auth.unwrap_or_default(),
+    };
     Ok(SavedAgent {
-        unreadable: harness_auth.is_none().then_some(SavedField::HarnessAuth),
-        row: agent_with(row, harness_auth.flatten())?,
+        unreadable: unreadable.into_iter().find_map(|(fails, field)| fails.then_some(field)),
+        row: agent_with(row, settings)?,
     })
 }
 
@@ -118,15 +137,23 @@ pub(in crate::store) fn saved_revision(row: &impl Row) -> Result<SavedRevision, 
     let saved: serde_json::Value = serde_json::from_slice(&row.bytes("snapshot")?).unwrap_or_default();
     let reads =
         |name: &str, reads: fn(serde_json::Value) -> bool| saved.get(name).is_some_and(|part| reads(part.clone()));
-    let field = if !reads("harnessAuth", |part| {
+    let optional =
+        |name: &str, decodes: fn(serde_json::Value) -> bool| saved.get(name).is_some() && !reads(name, decodes);
+    let field = if optional("plugins", |part| {
+        serde_json::from_value::<PluginsSnapshot>(part).is_ok()
+    }) {
+        SavedField::Plugins
+    } else if optional("pluginApprovers", |part| {
+        serde_json::from_value::<Vec<Approver>>(part).is_ok()
+    }) {
+        SavedField::PluginApprovers
+    } else if !reads("harnessAuth", |part| {
         serde_json::from_value::<HarnessAuthSnapshot>(part).is_ok()
     }) {
         SavedField::HarnessAuth
-    } else if saved.get("secretBindings").is_some()
-        && !reads("secretBindings", |part| {
-            serde_json::from_value::<std::collections::BTreeMap<EnvName, SecretSnapshot>>(part).is_ok()
-        })
-    {
+    } else if optional("secretBindings", |part| {
+        serde_json::from_value::<std::collections::BTreeMap<EnvName, SecretSnapshot>>(part).is_ok()
+    }) {
         SavedField::SecretBindings
     } else {
         SavedField::Configuration
@@ -143,11 +170,16 @@ pub(in crate::store) fn saved_revision(row: &impl Row) -> Result<SavedRevision, 
 }
 
 pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
-    let harness_auth = Columns { row, of: "Agent" }.optional_json("harness_auth")?;
-    agent_with(row, harness_auth)
+    let columns = Columns { row, of: "Agent" };
+    let settings = Settings {
+        plugins: columns.optional_json("plugins")?,
+        plugin_approvers: columns.optional_json("plugin_approvers")?,
+        harness_auth: columns.optional_json("harness_auth")?,
+    };
+    agent_with(row, settings)
 }
 
-fn agent_with(row: &impl Row, harness_auth: Option<HarnessAuth>) -> Result<AgentRow, Corrupt> {
+fn agent_with(row: &impl Row, settings: Settings) -> Result<AgentRow, Corrupt> {
     let row = Columns { row, of: "Agent" };
     let agent = Agent {
         id: row.parsed("id")?,
@@ -156,7 +188,9 @@ fn agent_with(row: &impl Row, harness_auth: Option<HarnessAuth>) -> Result<Agent
         service_principal_id: row.parsed("service_principal_id")?,
         configuration_id: row.parsed("configuration_id")?,
         backend_id: row.optional_parsed("backend_id")?,
-        harness_auth,
+        harness_auth: settings.harness_auth,
+        plugins: settings.plugins.unwrap_or_default(),
+        plugin_approvers: settings.plugin_approvers,
         execution_mode: row.word("execution_mode")?,
         desired_runtime_state: row.word("desired")?,
         active_revision_id: row.optional_parsed("active_revision_id")?,
@@ -205,6 +239,11 @@ pub(in crate::store) fn setup(row: &impl Row) -> Result<WorkspaceSetup, Corrupt>
 /// The Secret of a binding, for looking up from the Secret.
 pub(in crate::store) fn secret_of(auth: Option<&HarnessAuth>) -> Option<String> {
     auth.and_then(HarnessAuth::secret).map(|(_, id)| id.to_string())
+}
+
+/// What an Agent's row keeps of its plugins: nothing when it selects none.
+pub(in crate::store) fn plugins_of(agent: &Agent) -> Option<&Plugins> {
+    Some(&agent.plugins).filter(|plugins| !plugins.is_empty())
 }
 
 /// The Secrets that a version froze, each once.

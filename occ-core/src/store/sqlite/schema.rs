@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &str); 7] = [
+const MIGRATIONS: [(i64, &str); 8] = [
     (1, include_str!("migrations/0001_initial.sql")),
     (2, include_str!("migrations/0002_retention.sql")),
     (3, include_str!("migrations/0003_traces.sql")),
@@ -18,6 +18,7 @@ const MIGRATIONS: [(i64, &str); 7] = [
     (5, include_str!("migrations/0005_agent_tokens.sql")),
     (6, include_str!("migrations/0006_lists.sql")),
     (7, include_str!("migrations/0007_federation.sql")),
+    (8, include_str!("migrations/0008_plugins.sql")),
 ];
 
 /// The version that this program writes.

@@ -75,6 +75,8 @@ impl Sample {
                 implementation: "conformance/none".to_owned(),
             },
             sandbox_driver_id: None,
+            plugins: None,
+            plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: self.auth,
                 secret: self.auth.secret().map(|(_, id)| secret(id)),

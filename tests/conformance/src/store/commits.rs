@@ -6,7 +6,7 @@ use occ_core::{
     driver::StateWrite,
     id::{AgentId, ConfigurationId, InstallationId, NamespaceId, SecretId},
     resource::{
-        DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding, SecretBindings, SecretDelivery,
+        Agent, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding, SecretBindings, SecretDelivery,
         WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
     },
     store::{Change, CommitError, Expect, Slice, Taken, Write},
@@ -94,6 +94,18 @@ pub(super) async fn what_is_written_reads_back(subject: Arc<dyn Subject>) {
     world.write(Write::Agent(agent.clone(), Some(setup.clone()))).await;
     let rows = store.agents(world.namespace).await.expect("a read");
     assert_eq!(rows.iter().map(|row| &row.agent).collect::<Vec<_>>(), [&agent]);
+    let selection =
+        serde_json::json!({ "calendar@curated": { "enabled": true, "tools": { "write": { "enabled": false } } } });
+    let plugged = Agent {
+        plugins: serde_json::from_value(selection).expect("a selection"),
+        plugin_approvers: Some(Vec::new()),
+        ..agent.clone()
+    };
+    for changed in [plugged, agent.clone()] {
+        world.write(Write::UpdateAgent(changed.clone())).await;
+        let row = store.agent(world.namespace, agent.id).await.expect("a read");
+        assert_eq!(row.map(|row| row.agent), Some(changed));
+    }
     let stop = Target::AgentStopped {
         namespace: world.namespace,
         agent: agent.id,

@@ -134,6 +134,8 @@ impl World {
                 source: source(&self.secret),
             }),
             execution_mode: ExecutionMode::Embedded,
+            plugins: std::collections::BTreeMap::default(),
+            plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Stopped,
             active_revision_id: None,
             status: AgentStatus::Active,
@@ -182,6 +184,8 @@ impl World {
                 implementation: "test/null".to_owned(),
             },
             sandbox_driver_id: None,
+            plugins: None,
+            plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::ApiKey {
                     source: source(&self.secret),

@@ -98,6 +98,8 @@ impl World {
             backend_id: None,
             harness_auth: Some(HarnessAuth::ApiKey { source }),
             execution_mode: ExecutionMode::Embedded,
+            plugins: std::collections::BTreeMap::default(),
+            plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Running,
             active_revision_id: None,
             status: AgentStatus::Active,
@@ -156,6 +158,8 @@ impl World {
                 implementation: "test/null".to_owned(),
             },
             sandbox_driver_id: None,
+            plugins: None,
+            plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::Runtime {},
                 secret: None,

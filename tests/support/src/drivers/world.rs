@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 use occ_configuration_local::ConfigurationLocal;
 use occ_core::{
     control::{Bootstrap, Caller, ControlPlane, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateRole},
-    driver::{Action, DriverKind, ResourceKind, SecretDriver, ServiceAccountDriver},
+    driver::{Action, DriverKind, PluginDriver, ResourceKind, SecretDriver, ServiceAccountDriver},
     iam::{ExactResource, NoPolicy, Permission, Role},
     id::{ConfigurationId, NamespaceId, RequestId, SecretId},
     installation::Drivers,
@@ -41,6 +41,8 @@ pub struct WorldBuilder {
 pub struct Optional {
     /// The Service Account Driver.
     pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
+    /// The Plugin Driver.
+    pub plugin: Option<Arc<dyn PluginDriver>>,
     /// The configured Backends.
     pub backends: Vec<Backend>,
 }
@@ -105,6 +107,13 @@ impl WorldBuilder {
     pub fn service_account(mut self, driver: Arc<dyn ServiceAccountDriver>) -> Self {
         self.optional.service_account = Some(driver);
         self.backend(chatgpt())
+    }
+
+    /// With this Plugin Driver.
+    #[must_use]
+    pub fn plugin(mut self, driver: Arc<dyn PluginDriver>) -> Self {
+        self.optional.plugin = Some(driver);
+        self
     }
 
     /// Over this store, which is empty.
@@ -201,6 +210,7 @@ impl Parts {
         };
         let Optional {
             service_account,
+            plugin,
             backends,
         } = self.optional;
         for backend in backends {
@@ -208,6 +218,9 @@ impl Parts {
         }
         if let Some(driver) = service_account {
             builder = builder.service_account(driver);
+        }
+        if let Some(driver) = plugin {
+            builder = builder.plugin(driver);
         }
         for harness in harnesses {
             builder = builder.harness(Arc::new(harness));

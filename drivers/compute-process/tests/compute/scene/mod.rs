@@ -173,6 +173,8 @@ impl Scene {
                 implementation: "occ/process".to_owned(),
             },
             sandbox_driver_id: None,
+            plugins: None,
+            plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::Runtime {},
                 secret: None,

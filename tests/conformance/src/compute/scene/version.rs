@@ -95,6 +95,8 @@ impl Scene {
                 implementation: identity.implementation.clone(),
             },
             sandbox_driver_id: None,
+            plugins: None,
+            plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: HarnessAuth::ApiKey { source },
                 secret: Some(secret(credential)),

@@ -38,7 +38,8 @@ BEGIN
         UPDATE agents a SET version = a.version + 1, name = draft->>'name', configuration_id = draft->>'configuration_id',
             backend_id = draft->>'backend_id', harness_auth = nullif(draft->'harness_auth', 'null'),
             secret_id = draft->>'secret_id', execution_mode = draft->>'execution_mode', desired = draft->>'desired',
-            status = draft->>'status'
+            status = draft->>'status', plugins = nullif(draft->'plugins', 'null'),
+            plugin_approvers = nullif(draft->'plugin_approvers', 'null')
         FROM holds WHERE a.id = admit.agent
     ), queued AS (
         INSERT INTO work (key, kind, namespace_id, agent_id, revision_id, lane, actor, available_at, created_at, traceparent,
