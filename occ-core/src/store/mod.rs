@@ -19,6 +19,7 @@ mod row;
 mod slice;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod wait;
 
 pub use account::{
     AccountName, AccountRow, AgentTokenKeyRow, CodeRow, NewAccount, NewAgentTokenKey, NewCode, NewSession,
@@ -32,6 +33,7 @@ pub use record::{
     ServiceKeyRow, WorkState,
 };
 pub use slice::Slice;
+pub use wait::Wait;
 
 use std::time::Duration;
 
@@ -251,6 +253,10 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
 
     /// Extends a claim's lease; `false` when the claim is no longer live.
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
+
+    /// Puts off queued deployments that need no look yet, without a claim. Tells for each whether it was: one that is claimed, over or
+    /// of an Agent that changed is left as it is, and comes due as it would have.
+    async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 
     /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.
     async fn recover(&self, lease: Lease) -> StoreResult<usize>;

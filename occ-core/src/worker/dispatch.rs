@@ -12,6 +12,7 @@ use super::{
     WorkerHealth,
     interpreter::{self, Shared},
     telemetry,
+    waiting::{self, Waiting},
 };
 use crate::{
     installation::Drivers,
@@ -59,6 +60,7 @@ impl Worker {
                 drivers,
                 clock: Arc::new(SystemClock),
                 policy,
+                waiting: Waiting::default(),
             }),
         }
     }
@@ -75,6 +77,7 @@ impl Worker {
                 drivers: Arc::clone(drivers),
                 clock,
                 policy: *policy,
+                waiting: Waiting::default(),
             }),
         }
     }
@@ -99,6 +102,10 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
     shared.drivers.attach_hooks();
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
     look_after_selected(&shared).await;
+    let mut keeping = JoinSet::new();
+    if shared.drivers.compute.revision_watch().is_some() {
+        keeping.spawn(waiting::keep(Arc::clone(&shared), shutdown.clone()));
+    }
     let mut passes = JoinSet::new();
     let mut recovered = Instant::now();
     // Whether something is known to be due, or there was more than room for: then it is claimed without a look.

@@ -13,6 +13,7 @@ use super::{
     publish::publish,
     runtime::revision_context,
     telemetry,
+    waiting::Waiting,
 };
 use crate::{
     audit::Authorization,
@@ -36,6 +37,7 @@ pub(super) struct Shared {
     pub drivers: Arc<Drivers>,
     pub clock: Arc<dyn Clock>,
     pub policy: Policy,
+    pub waiting: Waiting,
 }
 
 impl Shared {

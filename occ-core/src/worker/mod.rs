@@ -20,6 +20,7 @@ mod runtime;
 mod settle;
 mod sources;
 mod telemetry;
+mod waiting;
 
 pub use authority::Authority;
 pub use dispatch::{Worker, WorkerHandle};

@@ -38,7 +38,11 @@ pub(super) async fn publish(
         Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
         _ => {}
     }
+    let sent = Instant::now();
     let mut committed = commit(shared, settling(change, &transition, &pass), heartbeat).await;
+    if committed.is_ok() {
+        shared.waiting.saw(shared, &pass, outcome, &transition, sent);
+    }
     // Something else moved between the last read and the publication: look again in a new attempt. When there is none, the work
     // ends with what belongs to its end as things are now.
     while something_moved(&committed) {

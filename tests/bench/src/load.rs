@@ -29,6 +29,8 @@ pub struct Load {
     pub history: Vec<usize>,
     /// So many revisions that wait.
     pub pending: Option<usize>,
+    /// Whether those are of a Compute that does not hear of changes by itself.
+    pub unwatched: bool,
     /// How long they have waited when they are looked at.
     pub settle: Duration,
 }
@@ -44,7 +46,7 @@ impl Load {
 
     pub(crate) async fn pending(&self, ground: &Ground, sizes: &Sizes) -> Result<Option<Pending>, Error> {
         let Some(revisions) = self.pending else { return Ok(None) };
-        Box::pin(pending(ground, sizes, revisions, self.settle)).await.map(Some)
+        Box::pin(pending(ground, sizes, revisions, self)).await.map(Some)
     }
 }
 
@@ -106,14 +108,17 @@ async fn write(url: &str, versions: usize) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-async fn pending(ground: &Ground, sizes: &Sizes, revisions: usize, settle: Duration) -> Result<Pending, Error> {
-    let compute = NullCompute::default();
+async fn pending(ground: &Ground, sizes: &Sizes, revisions: usize, load: &Load) -> Result<Pending, Error> {
+    let mut compute = NullCompute::default();
+    if !load.unwatched {
+        compute = compute.hearing();
+    }
     compute.prepare.always(EffectError::Pending(Reason::RevisionIncomplete));
     let samples = sizes.latencies;
     let scene = Arc::new(Scene::on(ground, revisions + samples, compute).await?);
     let worker = scene.work();
     admit(&scene, revisions, sizes.callers).await?;
-    tokio::time::sleep(settle).await;
+    tokio::time::sleep(load.settle).await;
 
     let server = ground.server().ok_or(Error::NoServer)?;
     let used = || Ok::<_, Error>((usage::processor(std::process::id())?, usage::processor(server)?));
@@ -131,6 +136,7 @@ async fn pending(ground: &Ground, sizes: &Sizes, revisions: usize, settle: Durat
     let share = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / took;
     Ok(Pending {
         revisions,
+        watched: !load.unwatched,
         passes_per_second: each(passes as u64, 1) / took,
         processor: share(before.0, after.0),
         server_processor: share(before.1, after.1),

@@ -31,6 +31,9 @@ struct Arguments {
     /// Also measure PostgreSQL with so many revisions that wait for their Compute.
     #[arg(long, value_name = "NUMBER")]
     pending: Option<usize>,
+    /// Those are of a Compute that does not hear of changes by itself: each is looked at again and again.
+    #[arg(long, requires = "pending")]
+    unwatched: bool,
     /// How long those have waited when they are looked at, in seconds: after 200 each is looked at every 5 seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 200)]
     settle: u64,
@@ -62,6 +65,7 @@ async fn measure(arguments: Arguments) -> Result<(), Error> {
     let load = Load {
         history: arguments.history,
         pending: arguments.pending,
+        unwatched: arguments.unwatched,
         settle: Duration::from_secs(arguments.settle),
     };
     let report = run(&sizes, &stores, &directory, rivals.as_ref(), &load).await?;

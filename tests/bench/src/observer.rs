@@ -14,7 +14,7 @@ use occ_test_support::drivers::Watch;
 use tokio::{sync::watch, time::Instant};
 
 /// Methods of a store that write.
-const WRITES: [&str; 4] = ["claim", "commit", "recover", "renew"];
+const WRITES: [&str; 5] = ["claim", "commit", "postpone", "recover", "renew"];
 /// A method that waits, and asks nothing.
 const WAITS: &str = "work_arrived";
 

@@ -47,6 +47,8 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pending {
+    /// Whether their Compute hears of changes by itself.
+    pub watched: bool,
     /// How many wait, each on a lane of its own.
     pub revisions: usize,
     /// How often one of them was looked at, a second.

@@ -155,8 +155,13 @@ impl fmt::Display for Report {
         if let Some(pending) = &self.pending {
             writeln!(
                 f,
-                "\n{} revisions that wait: {} looks/s, {} of a core here and {} in the server; 202 to claim, ms: {}",
+                "\n{} revisions that wait{}: {} looks/s, {} of a core here and {} in the server; 202 to claim, ms: {}",
                 pending.revisions,
+                if pending.watched {
+                    ""
+                } else {
+                    ", of a Compute that hears nothing"
+                },
                 number(pending.passes_per_second),
                 number(pending.processor),
                 number(pending.server_processor),

@@ -10,7 +10,7 @@ fn quick() -> (String, Value) {
     let file = directory.path().join("numbers.json");
     let mut program = Command::new(env!("CARGO_BIN_EXE_occ-bench"));
     program.args(["--quick", "--directory"]).arg(directory.path());
-    program.args(["--history", "200", "--pending", "20", "--settle", "1"]);
+    program.args(["--history", "200", "--pending", "20", "--unwatched", "--settle", "1"]);
     let output = program.arg("--json").arg(&file).output().expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let numbers = std::fs::read(&file).expect("it wrote the numbers");

@@ -163,6 +163,15 @@ pub trait Maintenance: Send + Sync {
     fn interval(&self) -> Duration;
 }
 
+/// Knowing without a look that nothing changed: for a Compute that is told of every change, as by the watch of an API. Versions that
+/// wait then cost next to nothing, however many they are.
+pub trait RevisionWatch: Send + Sync {
+    /// Whether what this Compute answered last about the version certainly still holds. Asked as often as the version would be looked
+    /// at, so it is answered from memory. When in doubt it is `false`: then the version is looked at. It is looked at every five minutes
+    /// all the same.
+    fn unchanged(&self, revision: &RevisionRef) -> bool;
+}
+
 /// Adoption of an existing namespace of the Compute; the only case in which a driver touches what it did not create.
 pub trait NamespaceAdoption: Send + Sync {
     /// Whether an existing namespace may have this name; pure.

@@ -129,6 +129,11 @@ pub trait ComputeDriver: Send + Sync {
         None
     }
 
+    /// Knowing without a look that nothing changed.
+    fn revision_watch(&self) -> Option<&dyn RevisionWatch> {
+        None
+    }
+
     /// Adoption of a namespace that exists on the Compute.
     fn namespace_adoption(&self) -> Option<&dyn NamespaceAdoption> {
         None

@@ -1,7 +1,7 @@
 //! Taking up work, keeping it, and taking back what was lost (spec/engine 4).
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -19,11 +19,13 @@ use super::{
 };
 use crate::{
     reason::Failure,
-    store::QueueDepth,
-    store::row::{
-        Columns, Corrupt,
-        settlement::{self, Follows, Settlement},
-        work::WorkRow,
+    store::{
+        QueueDepth, Wait,
+        row::{
+            self, Columns, Corrupt,
+            settlement::{self, Follows, Settlement},
+            work::WorkRow,
+        },
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease},
@@ -39,6 +41,7 @@ const TRIES: usize = 4;
 const REMEMBERED: usize = 4096;
 
 const CLAIM: &str = records!("work", "SELECT * FROM claim($1, $2, $3)");
+const POSTPONE: &str = "SELECT postpone($1, $2, $3, $4)";
 /// The next moment at which there is something to do: queued work of a free lane becomes due, or a lease lapses.
 const NEXT_DUE: &str = "SELECT greatest(0, moment - present()) FROM (
         SELECT least(
@@ -136,6 +139,20 @@ impl PostgresStore {
             .again_within("SELECT renew($1, $2)", arguments, limit)
             .await?;
         Ok(rows[0].try_get(0)?)
+    }
+
+    pub(super) async fn put_off(&self, waits: &[Wait]) -> Result<Vec<bool>, Fault> {
+        let keys: Vec<_> = waits.iter().map(|wait| wait.key.clone()).collect();
+        let agents: Vec<_> = waits.iter().map(|wait| wait.agent.to_string()).collect();
+        let versions: Vec<_> = waits
+            .iter()
+            .map(|wait| row::number(wait.version))
+            .collect::<Result<_, _>>()?;
+        let delays: Vec<_> = waits.iter().map(|wait| millis(wait.delay)).collect();
+        let arguments = arguments![keys, agents, versions, delays];
+        let rows = self.queue.again(POSTPONE, arguments).await?;
+        let done: HashSet<&str> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+        Ok(waits.iter().map(|wait| done.contains(&*wait.key)).collect())
     }
 
     pub(super) async fn wait_for_due(&self) -> Result<Option<Duration>, Fault> {

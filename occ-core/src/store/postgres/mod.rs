@@ -40,8 +40,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
         DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState,
-        Write, detached::detached,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
+        WorkState, Write, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -346,6 +346,10 @@ impl Store for PostgresStore {
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
         Ok(self.extend(token, lease).await?)
+    }
+
+    async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
+        Ok(self.put_off(waits).await?)
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {

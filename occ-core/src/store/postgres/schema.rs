@@ -24,7 +24,13 @@ const MIGRATIONS: [(i64, &[&str]); 9] = [
     ),
     (7, &[include_str!("migrations/0007_federation.sql")]),
     (8, &[include_str!("migrations/0008_plugins.sql")]),
-    (9, &[include_str!("migrations/0009_admit.sql")]),
+    (
+        9,
+        &[
+            include_str!("migrations/0009_admit.sql"),
+            include_str!("migrations/0009_waits.sql"),
+        ],
+    ),
 ];
 
 /// The version that this program needs.

@@ -8,8 +8,8 @@ use sqlx::{Row as _, SqliteConnection};
 use super::{connection::Connections, fault::Fault, now, read};
 use crate::{
     store::{
-        QueueDepth, StoreResult,
-        row::{Columns, work::WorkRow},
+        QueueDepth, StoreResult, Wait,
+        row::{self, Columns, work::WorkRow},
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease},
@@ -143,6 +143,29 @@ async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> R
         .bind(now.plus(lease.duration).as_millis())
         .bind(token.0.to_string());
     Ok(query.bind(now.as_millis()).execute(db).await?.rows_affected() == 1)
+}
+
+pub(super) const POSTPONE: &str = "UPDATE work SET available_at = ? WHERE key = ? AND state = 'queued' AND agent_id = ?
+    AND EXISTS (SELECT 1 FROM agents a WHERE a.id = work.agent_id AND a.version = ?)";
+
+pub(super) async fn postpone(connections: &Connections, waits: &[Wait]) -> StoreResult<Vec<bool>> {
+    let mut transaction = connections.begin().await?;
+    let done = put_off(&mut transaction, waits).await;
+    Ok(transaction.end(done).await?)
+}
+
+async fn put_off(db: &mut SqliteConnection, waits: &[Wait]) -> Result<Vec<bool>, Fault> {
+    let now = read::now(db).await?;
+    let mut done = Vec::with_capacity(waits.len());
+    for wait in waits {
+        let query = sqlx::query(POSTPONE)
+            .bind(now.plus(wait.delay).as_millis())
+            .bind(&wait.key)
+            .bind(wait.agent.to_string())
+            .bind(row::number(wait.version)?);
+        done.push(query.execute(&mut *db).await?.rows_affected() == 1);
+    }
+    Ok(done)
 }
 
 /// How long until queued work of a free lane becomes due, or a lease lapses.

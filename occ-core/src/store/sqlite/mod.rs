@@ -47,8 +47,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
         DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState,
-        detached::detached,
+        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
+        WorkState, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -352,6 +352,11 @@ impl Store for SqliteStore {
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
         let store = self.clone();
         detached(async move { claim::renew(&store.connections, token, lease).await }).await
+    }
+
+    async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
+        let (store, waits) = (self.clone(), waits.to_vec());
+        detached(async move { claim::postpone(&store.connections, &waits).await }).await
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {

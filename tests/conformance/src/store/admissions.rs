@@ -79,6 +79,8 @@ pub(super) async fn an_admission_is_written_whole(subject: Arc<dyn Subject>) {
         let mut admission = Admission::of(&world, agent.id, earlier).await;
         // All of the draft is written, as by any other change.
         admission.draft.name = format!("renamed {earlier}").parse().expect("a name");
+        let selection = serde_json::json!({ "calendar@curated": { "enabled": earlier == 0 } });
+        admission.draft.plugins = serde_json::from_value(selection).expect("a selection");
         let (draft, revision, work) = (
             admission.draft.clone(),
             admission.revision.clone(),

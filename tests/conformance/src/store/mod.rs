@@ -29,6 +29,7 @@ mod removal;
 mod retention;
 mod settling;
 mod versions;
+mod waits;
 mod world;
 
 use std::sync::Arc;
@@ -103,6 +104,9 @@ where
             an_admission_is_written_whole,
             an_admission_names_what_no_longer_holds,
             an_admission_that_breaks_a_rule_leaves_nothing;
+        waits:
+            a_wait_is_put_off_and_keeps_what_it_recorded,
+            what_changed_is_not_put_off;
         names:
             an_agents_name_is_unique_in_its_namespace,
             a_secrets_name_is_unique_in_its_namespace,

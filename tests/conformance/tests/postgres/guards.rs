@@ -176,6 +176,7 @@ pub async fn the_application_writes_only_through_the_functions() {
             "apply",
             "claim",
             "lost",
+            "postpone",
             "present",
             "recover",
             "renew",

@@ -7,7 +7,7 @@ use occ_core::{
     driver::{EffectResult, Fault, FaultKind, StateEntry, StateReader},
     iam::{Grants, PolicyReader},
     resource::PrincipalId,
-    store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult},
+    store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult, Wait},
     work::{Claim, ClaimToken, Lease, Target},
 };
 use tokio::sync::watch;
@@ -173,4 +173,5 @@ macro_rules! reads {
 
 occ_test_support::store_reads! { reads
     fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
+    fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 }

@@ -11,7 +11,7 @@ use occ_core::{
     },
     iam::{Grants, PolicyReader},
     resource::{Namespace, PrincipalId},
-    store::{Change, CommitError, PassRead, Store, StoreResult},
+    store::{Change, CommitError, PassRead, Store, StoreResult, Wait},
     work::{Claim, ClaimToken, Lease, Target},
 };
 use tokio::sync::watch;
@@ -77,6 +77,7 @@ macro_rules! passed_on {
 occ_test_support::store_reads! { passed_on
     fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
+    fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
     fn work_arrived(&self) -> ();
 }
 

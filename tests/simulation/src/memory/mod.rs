@@ -26,7 +26,7 @@ use occ_core::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
         DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        ServiceKeyRow, SessionRow, Slice, Store, StoreResult, WorkState, Write,
+        ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -438,6 +438,10 @@ impl Store for MemoryStore {
 
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool> {
         Ok(self.alter(|data, now| data.renew(now, token, lease)))
+    }
+
+    async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
+        Ok(self.alter(|data, now| waits.iter().map(|wait| data.postpone(now, wait)).collect()))
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {

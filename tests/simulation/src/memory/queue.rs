@@ -8,7 +8,7 @@ use occ_core::{
     randomness,
     reason::{Failure, Pending},
     resource::NamespaceStatus,
-    store::{CommitError, Expect, QueueDepth},
+    store::{CommitError, Expect, QueueDepth, Wait},
     time::Timestamp,
     work::{Claim, ClaimToken, FailureData, LastAttempt, Lease, Lost, NewWork, Target, Transition},
 };
@@ -117,6 +117,20 @@ impl Data {
             };
         }
         true
+    }
+
+    pub(super) fn postpone(&mut self, now: Timestamp, wait: &Wait) -> bool {
+        let unchanged = self
+            .agents
+            .get(&wait.agent)
+            .is_some_and(|row| row.version == wait.version);
+        match self.work.write().get_mut(&wait.key) {
+            Some(work) if unchanged && work.state == State::Queued && work.target.agent() == Some(wait.agent) => {
+                work.available_at = now.plus(wait.delay);
+                true
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn next_due(&self, now: Timestamp) -> Option<Duration> {

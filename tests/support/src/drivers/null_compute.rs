@@ -14,7 +14,7 @@ use occ_core::{
         DriverKind, EffectResult, GatewayAccess, GatewayEndpoint, GatewaySettings, HarnessAuthRequest, HookHost,
         LifecycleHooks, Listen, LiveWorkspace, LogQuery, Maintenance, NamespaceAdoption, NamespaceState,
         OperationContext, PreflightWarning, Rejection, RevisionContext, RevisionObservation, RevisionRef,
-        RuntimeCredentials, RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
+        RevisionWatch, RuntimeCredentials, RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
     },
     id::{AgentId, NamespaceId, RevisionId},
     plan::SecretSlot,
@@ -58,6 +58,7 @@ struct State {
     lines: Vec<String>,
     delivered: BTreeMap<RevisionId, SecretValue>,
     checks: Vec<Check>,
+    changed: BTreeSet<RevisionId>,
 }
 
 /// An ability that a test can take away.
@@ -76,6 +77,7 @@ pub struct NullCompute {
     reads_credential: bool,
     lacks: Vec<Ability>,
     maintenance: Option<Duration>,
+    hears: bool,
     state: Mutex<State>,
     /// Answers of `ensure_namespace`; ordinarily done.
     pub ensure_namespace: Script<NamespaceId, NamespaceState>,
@@ -129,6 +131,7 @@ impl NullCompute {
             reads_credential: false,
             lacks: Vec::new(),
             maintenance: None,
+            hears: false,
             state: Mutex::default(),
             ensure_namespace: Script::default(),
             delete_namespace: Script::default(),
@@ -193,6 +196,18 @@ impl NullCompute {
     pub fn maintained(mut self, interval: Duration) -> Self {
         self.maintenance = Some(interval);
         self
+    }
+
+    /// The same, which hears of every change by itself: of those that [`NullCompute::change`] makes.
+    #[must_use]
+    pub fn hearing(mut self) -> Self {
+        self.hears = true;
+        self
+    }
+
+    /// Something changes about a version.
+    pub fn change(&self, revision: RevisionId) {
+        lock(&self.state).changed.insert(revision);
     }
 
     /// What admission is told of authentications from now on.
@@ -317,6 +332,7 @@ impl ComputeDriver for NullCompute {
     ) -> EffectResult<RevisionObservation> {
         let target = revision.target.clone();
         self.called(Call::Prepare(target.id));
+        lock(&self.state).changed.remove(&target.id);
         if self.reads_credential {
             let value = revision.secrets.value(&SecretSlot::HarnessCredential).await?;
             lock(&self.state).delivered.insert(target.id, value);
@@ -390,6 +406,10 @@ impl ComputeDriver for NullCompute {
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {
         self.maintenance.is_some().then_some(self as _)
+    }
+
+    fn revision_watch(&self) -> Option<&dyn RevisionWatch> {
+        self.hears.then_some(self as _)
     }
 
     fn namespace_adoption(&self) -> Option<&dyn NamespaceAdoption> {
@@ -497,6 +517,12 @@ impl RuntimeLogs for NullCompute {
 impl Maintenance for NullCompute {
     fn interval(&self) -> Duration {
         self.maintenance.unwrap_or(Duration::MAX)
+    }
+}
+
+impl RevisionWatch for NullCompute {
+    fn unchanged(&self, revision: &RevisionRef) -> bool {
+        !lock(&self.state).changed.contains(&revision.id)
     }
 }
 

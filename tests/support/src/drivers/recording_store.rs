@@ -17,7 +17,7 @@ use occ_core::{
     iam::{Grants, PolicyReader},
     id::{AgentId, NamespaceId, RevisionId},
     resource::PrincipalId,
-    store::{Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreResult, Write},
+    store::{Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreResult, Wait, Write},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
 use tokio::sync::watch;
@@ -220,4 +220,5 @@ crate::store_reads! { passed_on
     fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;
     fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, slice: &Slice) -> StoreResult<Vec<SavedRevision>>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
+    fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 }

@@ -1,0 +1,107 @@
+//! Deployments that are put off because nothing changed.
+
+use std::{sync::Arc, time::Duration};
+
+use occ_core::{
+    id::AgentId,
+    reason::Pending,
+    resource::AgentRevision,
+    store::{Wait, WorkState},
+};
+
+use super::{
+    Subject,
+    world::{LONG, World, defer},
+};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+async fn wait(world: &World, revision: &AgentRevision) -> Wait {
+    Wait {
+        key: world.deployment(revision).key(),
+        agent: revision.agent_id,
+        version: world.version(revision.agent_id).await,
+        delay: HOUR,
+    }
+}
+
+/// When the work is due, by the database's clock, from its present.
+async fn due_in(world: &World, wait: &Wait) -> Duration {
+    match world.store.work_state(&wait.key).await {
+        Ok(Some(WorkState::Queued { available_at, .. })) => available_at.since(world.now().await),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) async fn a_wait_is_put_off_and_keeps_what_it_recorded(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let revision = world.deploy(&agent).await;
+    let claim = world.claim(LONG).await;
+    world.settle(&claim, defer(Pending::RevisionIncomplete)).await;
+    let recorded = world.store.work_state(&claim.target.key()).await;
+    let (events, wait) = (world.audit().await.len(), wait(&world, &revision).await);
+    assert_eq!(world.store.postpone(std::slice::from_ref(&wait)).await, Ok(vec![true]));
+    let due = due_in(&world, &wait).await;
+    assert!(due > Duration::from_mins(59) && due <= HOUR, "{due:?}");
+    let (
+        Ok(Some(WorkState::Queued {
+            last_attempt: before, ..
+        })),
+        Ok(Some(WorkState::Queued { last_attempt, .. })),
+    ) = (recorded, world.store.work_state(&wait.key).await)
+    else {
+        panic!("it waits")
+    };
+    assert_eq!(last_attempt, before);
+    assert_eq!(
+        world.audit().await.len(),
+        events,
+        "nothing happened that anybody would look up"
+    );
+    // Its attempts are as they were: the next claim is the first again.
+    let soon = Wait {
+        delay: Duration::ZERO,
+        ..wait
+    };
+    assert_eq!(world.store.postpone(&[soon]).await, Ok(vec![true]));
+    let again = world.claim(LONG).await;
+    assert_eq!((again.target, again.attempt), (claim.target, claim.attempt));
+}
+
+pub(super) async fn what_changed_is_not_put_off(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let (waits, other) = (world.agent("waits").await, world.agent("other").await);
+    let revision = world.deploy(&waits).await;
+    let good = wait(&world, &revision).await;
+    let wrong = [
+        Wait {
+            version: good.version + 1,
+            ..good.clone()
+        },
+        Wait {
+            agent: other.id,
+            version: world.version(other.id).await,
+            ..good.clone()
+        },
+        Wait {
+            agent: AgentId::random(),
+            ..good.clone()
+        },
+        Wait {
+            key: "no such work".to_owned(),
+            ..good.clone()
+        },
+    ];
+    assert_eq!(world.store.postpone(&wrong).await, Ok(vec![false; wrong.len()]));
+    assert_eq!(world.store.postpone(&[]).await, Ok(Vec::new()));
+    assert_eq!(due_in(&world, &good).await, Duration::ZERO);
+    // Claimed, it is its claimer's.
+    let claim = world.claim(LONG).await;
+    assert_eq!(world.store.postpone(std::slice::from_ref(&good)).await, Ok(vec![false]));
+    assert_eq!(world.store.renew(claim.token, LONG).await, Ok(true));
+    // Of many each has an answer of its own.
+    let second = world.deploy(&other).await;
+    let mixed = [good, wait(&world, &second).await];
+    assert_eq!(world.store.postpone(&mixed).await, Ok(vec![false, true]));
+}

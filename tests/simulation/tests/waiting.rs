@@ -1,0 +1,225 @@
+//! Versions that wait for a Compute that hears of changes by itself, in virtual time (issue 4).
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use occ_core::{
+    driver::{EffectError, RevisionObservation},
+    id::{AgentId, RevisionId},
+    reason::{Failure, Pending},
+    store::{Store, WorkState},
+    time::Clock,
+    work::Policy,
+    worker::Worker,
+};
+use occ_simulation::memory::MemoryStore;
+use occ_test_support::drivers::{Call, NullCompute, World};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+const AGENTS: usize = 40;
+
+struct Scene {
+    memory: MemoryStore,
+    world: World,
+    deployed: Vec<(AgentId, RevisionId)>,
+    ready: Arc<Mutex<BTreeSet<RevisionId>>>,
+}
+
+impl Scene {
+    /// So many deployments that are admitted, to a Compute on which nothing is ready yet.
+    async fn new(compute: NullCompute) -> Self {
+        let memory = MemoryStore::default();
+        let ready: Arc<Mutex<BTreeSet<RevisionId>>> = Arc::default();
+        let known = Arc::clone(&ready);
+        compute.prepare.every(move |target| {
+            let is_ready = known.lock().expect("no panic").contains(&target.id);
+            async move {
+                if is_ready {
+                    Ok(RevisionObservation::ready(&target))
+                } else {
+                    Err(EffectError::Pending(Pending::RevisionIncomplete))
+                }
+            }
+        });
+        let world = World::builder()
+            .compute(compute)
+            .store(Arc::new(memory.clone()))
+            .build()
+            .await;
+        let mut deployed = Vec::new();
+        for number in 0..AGENTS {
+            let agent = world.deployable(&format!("agent {number}")).await.id;
+            let admitted = world.plane.deploy_agent(&world.admin, world.namespace, agent).await;
+            deployed.push((agent, admitted.expect("a deployable Agent").id));
+        }
+        Self {
+            memory,
+            world,
+            deployed,
+            ready,
+        }
+    }
+
+    /// A worker that dies when its task is aborted.
+    fn work(&self) -> JoinHandle<()> {
+        let store = Arc::clone(&self.world.store) as Arc<dyn Store>;
+        let worker = Worker::new(store, Arc::clone(&self.world.drivers), Policy::default());
+        tokio::spawn(worker.run(CancellationToken::new()))
+    }
+
+    /// How often versions were looked at since the last time.
+    fn looks(&self) -> usize {
+        let calls = self.world.compute.take_calls();
+        calls.iter().filter(|call| matches!(call, Call::Prepare(_))).count()
+    }
+
+    async fn state(&self, (agent, revision): (AgentId, RevisionId)) -> WorkState {
+        let row = self.memory.deployment(self.world.namespace, agent, revision).await;
+        row.expect("a read").expect("a deployment").work.expect("its work")
+    }
+
+    /// Whether each deployment still waits, and for no longer than one that is looked at would.
+    async fn assert_all_wait(&self) {
+        for deployed in &self.deployed {
+            let state = self.state(*deployed).await;
+            let WorkState::Queued {
+                available_at,
+                last_attempt: Some(last),
+            } = state
+            else {
+                panic!("{state:?}");
+            };
+            assert_eq!(last.code, Pending::RevisionIncomplete);
+            assert!(
+                available_at.since(Clock::now(&self.memory)) <= Duration::from_secs(6),
+                "{available_at:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_looked_at_once_while_nothing_changes() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(scene.looks(), AGENTS);
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(57)).await;
+        assert_eq!(scene.looks(), 0, "nothing changed");
+        scene.assert_all_wait().await;
+    }
+    // The actor's authority is asked for again, however little happens.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(scene.looks(), AGENTS);
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compute_that_hears_nothing_is_asked_again_and_again() {
+    let scene = Scene::new(NullCompute::default()).await;
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    assert!(scene.looks() > 40 * AGENTS);
+    scene.assert_all_wait().await;
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_is_looked_at_when_it_would_have_been() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    scene.looks();
+    let changed = scene.deployed[7];
+    scene.ready.lock().expect("no panic").insert(changed.1);
+    scene.world.compute.change(changed.1);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let state = scene.state(changed).await;
+    assert!(matches!(state, WorkState::Succeeded { .. }), "{state:?}");
+    // Once to see it ready, and once more when it is selected.
+    assert!((1..=2).contains(&scene.looks()), "the others are left alone");
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_of_the_agent_is_done_at_once() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    let (stopped, replaced) = (scene.deployed[3], scene.deployed[4]);
+    let World {
+        plane,
+        admin,
+        namespace,
+        ..
+    } = &scene.world;
+    plane
+        .stop_agent(admin, *namespace, stopped.0)
+        .await
+        .expect("it is accepted");
+    let next = plane
+        .deploy_agent(admin, *namespace, replaced.0)
+        .await
+        .expect("it is admitted");
+    scene.ready.lock().expect("no panic").insert(next.id);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let state = scene.state(stopped).await;
+    assert!(
+        matches!(
+            state,
+            WorkState::Failed {
+                failure: Failure::RevisionStopped,
+                ..
+            } | WorkState::Succeeded { .. }
+        ),
+        "{state:?}"
+    );
+    let state = scene.state((replaced.0, next.id)).await;
+    assert!(matches!(state, WorkState::Succeeded { .. }), "{state:?}");
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_ends_what_nobody_looked_at() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let worker = scene.work();
+    let nearly = Policy::default()
+        .convergence_timeout
+        .saturating_sub(Duration::from_secs(20));
+    tokio::time::sleep(nearly).await;
+    scene.assert_all_wait().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    for deployed in &scene.deployed {
+        let state = scene.state(*deployed).await;
+        assert!(
+            matches!(
+                state,
+                WorkState::Failed {
+                    failure: Failure::ConvergenceDeadlineExceeded,
+                    ..
+                }
+            ),
+            "{state:?}"
+        );
+    }
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_killed_worker_put_off_is_looked_at_by_another() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let first = scene.work();
+    tokio::time::sleep(Duration::from_mins(4)).await;
+    first.abort();
+    let _ = first.await;
+    scene.looks();
+    let second = scene.work();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(scene.looks(), AGENTS, "what the first one knew is gone with it");
+    second.abort();
+}
