@@ -5,7 +5,7 @@ mod pass_fixture;
 
 use occ_core::{
     driver::{Action, ResourceKind},
-    id::{SecretId, ServiceAccountId},
+    id::{AgentId, NamespaceId, SecretId, ServiceAccountId},
     reason::Failure,
     resource::{
         AccountBinding, AccountCredential, AccountCredentialKind, HarnessAuth, HarnessAuthSnapshot, NamespaceStatus,
@@ -20,9 +20,19 @@ use pass_fixture::{Answers, Scene};
 #[test]
 fn each_check_of_the_owners_and_identities_has_its_own_failure() {
     type Break = fn(&mut Scene);
-    let cases: [(&str, Break, Failure); 10] = [
+    let cases: [(&str, Break, Failure); 12] = [
         ("namespace", |s| s.read.namespace = None, Failure::InvalidRevisionOwner),
         ("agent", |s| s.read.agent = None, Failure::InvalidRevisionOwner),
+        (
+            "agent of another namespace",
+            |s| s.read.agent.as_mut().expect("an Agent").agent.namespace_id = NamespaceId::random(),
+            Failure::InvalidRevisionOwner,
+        ),
+        (
+            "version of another agent",
+            |s| s.read.revision.as_mut().expect("a version").revision.agent_id = AgentId::random(),
+            Failure::InvalidRevisionOwner,
+        ),
         (
             "not ready",
             |s| s.namespace_status(NamespaceStatus::Deleting),

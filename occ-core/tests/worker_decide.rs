@@ -6,9 +6,12 @@ mod pass_fixture;
 use std::time::Duration;
 
 use occ_core::{
-    driver::{ActivationOrder, EffectError, Fault, FaultKind, Readiness, RevisionObservation, Stop},
+    driver::{
+        ActivationOrder, EffectError, Fault, FaultKind, PluginWarning, PluginWarningCode, Readiness,
+        RevisionObservation, Stop,
+    },
     reason::{Dependency, Failure, Pending, RuntimeCode, Success},
-    resource::DesiredRuntimeState,
+    resource::{DesiredRuntimeState, ExecutionMode},
     store::Write,
     work::{LastAttempt, Policy, Transition},
     worker::{Authority, Outcome, settle},
@@ -99,6 +102,47 @@ fn activation_before_the_commit_comes_before_the_pointer_and_is_not_repeated() {
             "Finish"
         ]
     );
+}
+
+/// An earlier candidate of the same name may still be routed to.
+#[test]
+fn the_first_dedicated_version_is_off_the_route_before_the_pointer_names_it() {
+    let dedicated = |mut scene: Scene| {
+        let version = scene.read.revision.as_mut().expect("a version");
+        version.revision.snapshot.harness.mode = ExecutionMode::Dedicated;
+        scene
+    };
+    let deactivates = |scene: &Scene| {
+        let run = scene.run(&Answers::default());
+        run.steps.contains(&"Deactivate".to_owned())
+    };
+    let first = dedicated(Scene::first());
+    let run = first.run(&Answers::default());
+    assert_eq!(run.steps[1..5], ["Prepare", "Reread", "Deactivate", "MovePointer"]);
+    let run = first.run(&Answers {
+        deactivated: Err(fault()),
+        ..Answers::default()
+    });
+    assert_eq!(run.steps[2..], ["Reread", "Deactivate", "Finish"]);
+    assert!(matches!(run.transition(), Transition::Retry { .. }));
+    assert!(!deactivates(&Scene::first()), "embedded");
+    assert!(!deactivates(&dedicated(Scene::replacement())), "a replacement");
+}
+
+#[test]
+fn a_pointer_that_was_moved_away_at_once_is_looked_at_once_and_leads_to_a_retry() {
+    let run = Scene::first().run(&Answers {
+        overtaken: true,
+        ..Answers::default()
+    });
+    assert_eq!(run.steps[3..], ["MovePointer", "Reread", "Finish"]);
+    assert!(matches!(
+        run.transition(),
+        Transition::Retry {
+            reason: Pending::ActiveRevisionChanged,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -310,10 +354,54 @@ fn an_observation_of_another_version_is_refused_and_its_candidate_stopped() {
     ));
 }
 
+/// No plugin can be admitted, so none is this version's.
+#[test]
+fn a_warning_about_a_plugin_is_no_observation_of_the_version() {
+    let run = Scene::first().run(&Answers::default().prepared(|target| {
+        let mut warned = RevisionObservation::ready(target);
+        warned.readiness = Readiness::Ready {
+            warnings: vec![PluginWarning {
+                code: PluginWarningCode::InstallFailed,
+                plugin_id: "memory".to_owned(),
+            }],
+        };
+        Ok(warned)
+    }));
+    assert!(matches!(
+        run.transition(),
+        Transition::Fail {
+            failure: Failure::InvalidDriverObservation,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_runtime_failure_that_nothing_is_held_for_is_waited_on_until_the_deadline() {
+    let answers =
+        || Answers::default().prepared(|_| Err(EffectError::Held(Box::new(failure(RuntimeCode::NotReady)), None)));
+    assert!(matches!(
+        Scene::first().run(&answers()).transition(),
+        Transition::Defer {
+            reason: Pending::RevisionIncomplete,
+            ..
+        }
+    ));
+    let Transition::Fail { failure, data } = Scene::first().late().run(&answers()).transition() else {
+        panic!("it is late")
+    };
+    assert_eq!(failure, Failure::ConvergenceDeadlineExceeded);
+    assert_eq!(
+        data.runtime_failure.map(|found| found.code),
+        Some(RuntimeCode::NotReady)
+    );
+}
+
 #[test]
 fn an_unclassified_fault_spends_attempts_until_none_is_left() {
     let mut scene = Scene::first();
     let answers = || Answers::default().prepared(|_| Err(fault()));
+    assert_eq!(scene.run(&answers()).transition().code(), "DEPENDENCY_UNAVAILABLE");
     assert!(matches!(
         scene.run(&answers()).transition(),
         Transition::Retry {

@@ -166,11 +166,25 @@ fn a_selected_version_whose_attempts_were_used_up_is_looked_after() {
         ..Answers::default()
     };
     assert!(next(&scene.run(&answers)).is_some());
-    // A version that is not selected has none.
-    let mut scene = Scene::first();
+    // A version that is not selected, or should not run, has none.
+    scene.desired(occ_core::resource::DesiredRuntimeState::Stopped);
+    assert_eq!(next(&scene.run(&answers)), None);
+    let mut scene = Scene::replacement();
     scene.maintenance = Some(MINUTE);
     scene.attempt = 5;
+    assert_eq!(next(&scene.run(&answers)), None, "another is selected");
+    scene.nothing_is_active();
     assert_eq!(next(&scene.run(&answers)), None);
+}
+
+#[test]
+fn a_look_that_fails_at_what_is_no_longer_selected_is_the_last() {
+    let mut scene = scene(1);
+    scene.nothing_is_active();
+    scene.harness_approved = false;
+    let run = scene.run(&Answers::default());
+    assert!(matches!(run.transition(), Transition::Fail { .. }));
+    assert_eq!(next(&run), None);
 }
 
 #[test]

@@ -25,6 +25,24 @@ fn waiting(mut scene: Scene, refusal: Failure) -> Scene {
     scene
 }
 
+/// The same version, looked after instead of deployed.
+fn looked_after(scene: &mut Scene) {
+    let Target::Revision {
+        namespace,
+        agent,
+        revision,
+    } = scene.target
+    else {
+        panic!("the scene is a deployment")
+    };
+    scene.target = Target::Maintenance {
+        namespace,
+        agent,
+        revision,
+        bucket: 1,
+    };
+}
+
 fn answers(authority: Result<Authority, EffectError>, stop: Result<Stop, EffectError>) -> Answers {
     Answers {
         authority,
@@ -99,6 +117,44 @@ fn an_exclusive_refused_candidate_is_stopped_before_a_newer_version_takes_its_pl
     assert_eq!(run.success(), Some(Success::RevisionSuperseded));
 }
 
+/// The pointer may have moved before the attempt was lost that followed the refusal.
+#[test]
+fn a_version_that_is_selected_is_finished_whatever_refusal_it_waited_with() {
+    let mut scene = waiting(Scene::first(), Failure::CredentialWithdrawn);
+    scene.pointer_names_target();
+    let run = scene.run(&Answers::default());
+    assert_eq!(run.steps, ["Authorize", "Prepare", "Activate", "Finish"]);
+    assert_eq!(run.success(), Some(Success::RevisionAlreadyActive));
+}
+
+/// Only where every predecessor is stopped first does a newer version take the place by being there.
+#[test]
+fn a_lifted_refusal_goes_on_while_no_other_version_took_its_place() {
+    let mut beside = waiting(Scene::replacement(), Failure::AuthorizationDenied);
+    beside.target_is_the_older();
+    beside.nothing_is_active();
+    let mut alone = waiting(Scene::first(), Failure::AuthorizationDenied);
+    alone.exclusive = true;
+    for scene in [beside, alone] {
+        let run = scene.run(&answers(Ok(Authority::Granted), Ok(Stop::Stopped)));
+        assert_eq!(run.steps[..2], ["Authorize", "Prepare"]);
+        assert_eq!(run.success(), Some(Success::RevisionActivated));
+    }
+}
+
+/// What another Compute runs is not ours to stop, and what merely looks after a version stops nothing.
+#[test]
+fn only_the_work_that_deploys_a_version_of_this_compute_stops_its_candidate() {
+    let mut foreign = Scene::first();
+    "other".clone_into(&mut foreign.compute_id);
+    let mut left = Scene::first();
+    looked_after(&mut left);
+    left.harness_approved = false;
+    for scene in [foreign, left] {
+        assert_eq!(scene.run(&Answers::default()).steps, ["Finish"]);
+    }
+}
+
 /// Finding 1025: yields doubled the backoff like failures.
 #[test]
 fn a_draining_refused_candidate_counts_no_failure() {
@@ -112,20 +168,7 @@ fn a_draining_refused_candidate_counts_no_failure() {
 fn maintenance_of_a_selected_version_refuses_without_a_stop() {
     let mut scene = waiting(Scene::first(), Failure::AuthorizationDenied);
     scene.pointer_names_target();
-    let Target::Revision {
-        namespace,
-        agent,
-        revision,
-    } = scene.target
-    else {
-        panic!("the scene is a deployment")
-    };
-    scene.target = Target::Maintenance {
-        namespace,
-        agent,
-        revision,
-        bucket: 1,
-    };
+    looked_after(&mut scene);
     let run = scene.run(&answers(Ok(Authority::ActorGone), Ok(Stop::Stopped)));
     assert_eq!(run.steps, ["Authorize", "Finish"]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use occ_core::{
     driver::{EffectError, Stop},
-    reason::{Failure, Pending, Success},
+    reason::{Dependency, Failure, Pending, Success},
     resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
     store::{Expect, Write},
     work::Transition,
@@ -67,6 +67,27 @@ fn a_draining_gateway_defers_the_stop_even_past_the_deadline() {
             ..
         }
     ));
+}
+
+/// What still runs must not be forgotten, however long its Compute is away.
+#[test]
+fn a_stop_and_a_deletion_have_no_deadline() {
+    let away = || EffectError::Transient(Dependency::KubernetesApi);
+    let waits = || EffectError::Pending(Pending::ComputeBindingIncomplete);
+    for mut scene in [Scene::replacement().stopping(), Scene::replacement().deleting()] {
+        scene.binds = true;
+        for error in [away(), waits()] {
+            let run = scene.late().run(&Answers {
+                bound: Err(error),
+                ..Answers::default()
+            });
+            assert!(
+                matches!(run.transition(), Transition::Defer { .. }),
+                "{:?}",
+                run.outcome
+            );
+        }
+    }
 }
 
 #[test]

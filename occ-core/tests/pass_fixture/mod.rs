@@ -33,6 +33,7 @@ pub struct Scene {
     pub order: ActivationOrder,
     pub exclusive: bool,
     pub workspace_setup: bool,
+    pub binds: bool,
     pub harness_approved: bool,
     pub backend_configured: bool,
     pub account_issuer: bool,
@@ -47,9 +48,13 @@ pub type Observe = Box<dyn Fn(&RevisionRef) -> EffectResult<RevisionObservation>
 /// What the drivers and the store answer.
 pub struct Answers {
     pub authority: EffectResult<Authority>,
+    pub bound: EffectResult<()>,
     pub namespace: EffectResult<()>,
     pub stop: EffectResult<Stop>,
+    pub deactivated: EffectResult<()>,
     pub pointer: EffectResult<bool>,
+    /// Something else moves the pointer before it is read again.
+    pub overtaken: bool,
     /// At which reread, counted from 1, the Agent turns out to be stopped.
     pub stop_at_reread: Option<usize>,
     pub prepared: Observe,
@@ -60,9 +65,12 @@ impl Default for Answers {
     fn default() -> Self {
         Self {
             authority: Ok(Authority::Granted),
+            bound: Ok(()),
             namespace: Ok(()),
             stop: Ok(Stop::Stopped),
+            deactivated: Ok(()),
             pointer: Ok(true),
+            overtaken: false,
             stop_at_reread: None,
             prepared: Box::new(|target| Ok(RevisionObservation::ready(target))),
             activated: Box::new(|target| Ok(RevisionObservation::ready(target))),
@@ -275,6 +283,7 @@ impl Scene {
             order: ActivationOrder::AfterCommit,
             exclusive: false,
             workspace_setup: true,
+            binds: false,
             harness_approved: true,
             backend_configured: true,
             account_issuer: true,
@@ -388,7 +397,7 @@ impl Scene {
                 order: self.order,
                 exclusive: self.exclusive,
                 workspace_setup: self.workspace_setup,
-                binds: false,
+                binds: self.binds,
                 harness_approved: self.harness_approved,
                 backend_configured: self.backend_configured,
                 account_issuer: self.account_issuer,
@@ -422,7 +431,7 @@ impl Scene {
                     };
                 }
                 Step::Authorize(_) => Event::Authority(answers.authority.clone()),
-                Step::Bind(_) => Event::Bound(Ok(())),
+                Step::Bind(_) => Event::Bound(answers.bound.clone()),
                 Step::EnsureNamespace | Step::DeleteNamespace => {
                     Event::Namespace(answers.namespace.clone().map(|()| NamespaceState {
                         namespace_id: self.target.namespace(),
@@ -431,7 +440,7 @@ impl Scene {
                 }
                 Step::Prepare => Event::Prepared((answers.prepared)(&self.target_ref())),
                 Step::Activate => Event::Activated((answers.activated)(&self.target_ref())),
-                Step::Deactivate(_) => Event::Deactivated(Ok(())),
+                Step::Deactivate(_) => Event::Deactivated(answers.deactivated.clone()),
                 Step::Stop(target) => {
                     let record = StopRecord {
                         result: answers.stop.clone(),
@@ -449,7 +458,7 @@ impl Scene {
                     Event::Read(Box::new(world.clone()))
                 }
                 Step::MovePointer { to, .. } => {
-                    if answers.pointer == Ok(true) {
+                    if answers.pointer == Ok(true) && !answers.overtaken {
                         let agent = world.agent.as_mut().expect("the scene has an Agent");
                         agent.agent.active_revision_id = Some(to);
                         world.active = world.revision.clone();

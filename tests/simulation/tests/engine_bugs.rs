@@ -147,6 +147,7 @@ async fn an_effect_ends_with_the_lease_when_no_renewal_is_answered() {
     let again = again.lock().unwrap().expect("another attempt");
     assert!(ended <= again, "two workers acted at once");
     assert!(ended.duration_since(claimed) <= policy.lease, "it outlived its lease");
+    assert_eq!(scene.work_of(revision).attempts, 2, "what was lost is spent");
     for worker in [first, second] {
         worker.shutdown().await;
     }

@@ -63,6 +63,40 @@ async fn all_claims_of_a_killed_worker_are_claimed_again_within_a_lease_and_a_se
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_is_asked_again_and_costs_no_attempt() {
+    let (memory, compute) = (MemoryStore::default(), NullCompute::default());
+    let policy = Policy::default();
+    compute.prepare.during(move |target| async move {
+        tokio::time::sleep(2 * policy.lease).await;
+        Ok(RevisionObservation::ready(&target))
+    });
+    let world = World::builder()
+        .compute(compute)
+        .store(Arc::new(memory.clone()))
+        .build()
+        .await;
+    let agent = world.deployable("agent").await.id;
+    let admitted = world.plane.deploy_agent(&world.admin, world.namespace, agent).await;
+    let revision = admitted.expect("a deployable Agent").id;
+    world.store.fail_renewals(3);
+    let worker = worker(&world, policy);
+    let ended = || {
+        let data = memory.data();
+        let work = data.work.values().find(|work| work.target.revision() == Some(revision));
+        work.filter(|work| work.is_over()).cloned()
+    };
+    let work = loop {
+        match ended() {
+            Some(work) => break work,
+            None => tokio::time::sleep(Duration::from_millis(25)).await,
+        }
+    };
+    assert!(matches!(work.state, State::Succeeded(..)), "{:?}", work.state);
+    assert_eq!(work.attempts, 1);
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_killed_worker_held_is_taken_back_while_there_is_always_something_to_claim() {
     const LOST: usize = 2;
     let (memory, compute) = (MemoryStore::default(), NullCompute::default());

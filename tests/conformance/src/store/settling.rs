@@ -145,8 +145,14 @@ pub(super) async fn a_repeated_refused_stop_is_recorded_each_time(subject: Arc<d
 pub(super) async fn a_retry_keeps_a_waiting_refusal(subject: Arc<dyn Subject>) {
     let (world, _, target) = world_with_work(subject).await;
     world.settle(&world.claim(LONG).await, refused_stop(2)).await;
+    let first = last_attempt(&world, &target).await.expect("it was recorded");
+    until("the next millisecond", async || {
+        (world.now().await > first.at).then_some(())
+    })
+    .await;
     world.settle(&world.claim(LONG).await, retry()).await;
     let last = last_attempt(&world, &target).await.expect("it was recorded");
+    assert!(last.at > first.at, "it says when it was tried last");
     assert_eq!(
         (last.code, last.refusal),
         (Pending::DependencyUnavailable, Some(Failure::AuthorizationDenied))

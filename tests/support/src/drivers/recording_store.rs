@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -17,7 +17,9 @@ use occ_core::{
     iam::{Grants, PolicyReader},
     id::{AgentId, NamespaceId, RevisionId},
     resource::PrincipalId,
-    store::{Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreResult, Wait, Write},
+    store::{
+        Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreError, StoreResult, Wait, Write,
+    },
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
 use tokio::sync::watch;
@@ -55,6 +57,7 @@ pub struct RecordingStore {
     watch: Mutex<Option<Arc<dyn Watch>>>,
     deaf: AtomicBool,
     mute: AtomicBool,
+    failing: AtomicUsize,
 }
 
 impl RecordingStore {
@@ -68,6 +71,7 @@ impl RecordingStore {
             watch: Mutex::default(),
             deaf: AtomicBool::default(),
             mute: AtomicBool::default(),
+            failing: AtomicUsize::default(),
         }
     }
 
@@ -84,6 +88,11 @@ impl RecordingStore {
     /// From now on no renewal of a claim is answered, nor done.
     pub fn silence_renewals(&self) {
         self.mute.store(true, Ordering::Relaxed);
+    }
+
+    /// So many renewals of a claim fail, and are not done.
+    pub fn fail_renewals(&self, times: usize) {
+        self.failing.store(times, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -182,6 +191,10 @@ macro_rules! passed_on {
                 self.seen(|watch| watch.called("renew"));
                 if self.mute.load(Ordering::Relaxed) {
                     std::future::pending::<()>().await;
+                }
+                let failing = |left: usize| left.checked_sub(1);
+                if self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, failing).is_ok() {
+                    return Err(StoreError::Unavailable);
                 }
                 self.inner.renew(token, lease).await
             }
