@@ -122,6 +122,15 @@ impl Drop for Ended {
 /// `claimloss`: renewals that were never answered let two workers act for one Agent.
 #[tokio::test(start_paused = true)]
 async fn an_effect_ends_with_the_lease_when_no_renewal_is_answered() {
+    an_effect_ends_with_the_lease(RecordingStore::silence_renewals).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_ends_with_the_lease_when_every_renewal_fails() {
+    an_effect_ends_with_the_lease(|store| store.fail_renewals(usize::MAX)).await;
+}
+
+async fn an_effect_ends_with_the_lease(cut: impl Fn(&RecordingStore)) {
     let scene = Scene::new(NullCompute::default()).await;
     let (ended, again) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
     let (end, start) = (Ended(Arc::clone(&ended)), Arc::clone(&again));
@@ -134,7 +143,7 @@ async fn an_effect_ends_with_the_lease_when_no_renewal_is_answered() {
         Ok(RevisionObservation::ready(&target))
     });
     let cut_off = Arc::new(RecordingStore::around(scene.world.store.clone()));
-    cut_off.silence_renewals();
+    cut(&cut_off);
     let policy = Policy::default();
     let first = Worker::new(cut_off, Arc::clone(&scene.world.drivers), policy).start();
     let revision = scene.deploy().await;
@@ -146,7 +155,9 @@ async fn an_effect_ends_with_the_lease_when_no_renewal_is_answered() {
     let ended = ended.lock().unwrap().expect("the effect ended");
     let again = again.lock().unwrap().expect("another attempt");
     assert!(ended <= again, "two workers acted at once");
-    assert!(ended.duration_since(claimed) <= policy.lease, "it outlived its lease");
+    let lasted = ended.duration_since(claimed);
+    assert!(lasted <= policy.lease, "it outlived its lease");
+    assert!(lasted > policy.lease * 3 / 4, "it has its lease: {lasted:?}");
     assert_eq!(scene.work_of(revision).attempts, 2, "what was lost is spent");
     for worker in [first, second] {
         worker.shutdown().await;

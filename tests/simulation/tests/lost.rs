@@ -1,10 +1,14 @@
 //! How soon the work of a worker that was killed is taken up again, in virtual time (issue 4).
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use occ_core::{driver::RevisionObservation, store::Store, work::Policy, worker::Worker};
 use occ_simulation::memory::{MemoryStore, State, Work};
-use occ_test_support::drivers::{NullCompute, World};
+use occ_test_support::drivers::{NullCompute, Watch, World};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -62,6 +66,18 @@ async fn all_claims_of_a_killed_worker_are_claimed_again_within_a_lease_and_a_se
     second.abort();
 }
 
+/// When renewals were asked for.
+#[derive(Default)]
+struct Asked(Mutex<Vec<Instant>>);
+
+impl Watch for Asked {
+    fn called(&self, method: &'static str) {
+        if method == "renew" {
+            self.0.lock().unwrap().push(Instant::now());
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_is_asked_again_and_costs_no_attempt() {
     let (memory, compute) = (MemoryStore::default(), NullCompute::default());
@@ -78,7 +94,10 @@ async fn a_renewal_that_fails_is_asked_again_and_costs_no_attempt() {
     let agent = world.deployable("agent").await.id;
     let admitted = world.plane.deploy_agent(&world.admin, world.namespace, agent).await;
     let revision = admitted.expect("a deployable Agent").id;
-    world.store.fail_renewals(3);
+    let asked = Arc::new(Asked::default());
+    world.store.watch(Arc::clone(&asked) as _);
+    // For a second, with a pause after each.
+    world.store.fail_renewals(50);
     let worker = worker(&world, policy);
     let ended = || {
         let data = memory.data();
@@ -93,6 +112,14 @@ async fn a_renewal_that_fails_is_asked_again_and_costs_no_attempt() {
     };
     assert!(matches!(work.state, State::Succeeded(..)), "{:?}", work.state);
     assert_eq!(work.attempts, 1);
+    let renewals = asked.0.lock().unwrap().clone();
+    assert!(
+        renewals.len() <= 50 + 6,
+        "it asks three times a lease: {}",
+        renewals.len()
+    );
+    let failed = renewals[49].duration_since(renewals[0]);
+    assert!(failed >= Duration::from_millis(900), "without a pause: {failed:?}");
     worker.abort();
 }
 
