@@ -4,7 +4,8 @@
 mod pass_fixture;
 
 use occ_core::{
-    driver::{Action, ResourceKind},
+    audit::{AuditKind, AuditOutcome, Authorization},
+    driver::{Action, Decision, Evidence, ResourceKind},
     id::{AgentId, NamespaceId, SecretId, ServiceAccountId},
     reason::Failure,
     resource::{
@@ -13,7 +14,7 @@ use occ_core::{
     },
     store::Write,
     work::Transition,
-    worker::Step,
+    worker::{Authority, Outcome, Step},
 };
 use pass_fixture::{Answers, Scene};
 
@@ -95,6 +96,55 @@ fn initial_files_need_a_compute_that_applies_them_and_are_completed_with_the_act
             ..
         }
     ));
+}
+
+#[test]
+fn the_loss_of_an_identity_is_recorded_as_a_denial() {
+    for (authority, code) in [
+        (Authority::ActorGone, "ACTOR_REVOKED"),
+        (Authority::PrincipalGone, "INVALID_AGENT_PRINCIPAL"),
+    ] {
+        let run = Scene::replacement().run(&Answers {
+            authority: Ok(authority),
+            ..Answers::default()
+        });
+        let Outcome::Failed { audit, .. } = run.outcome else {
+            panic!("it is refused")
+        };
+        let [event] = audit.as_slice() else {
+            panic!("one event: {audit:?}")
+        };
+        assert_eq!(
+            (event.kind, event.outcome),
+            (AuditKind::AuthorizationDenial, AuditOutcome::Denied)
+        );
+        assert_eq!(event.reason_code.as_deref(), Some(code));
+    }
+}
+
+#[test]
+fn a_denial_is_recorded_with_the_question_and_its_answer() {
+    let scene = Scene::replacement();
+    let Step::Authorize(asked) = scene.pass().decide() else {
+        panic!("it asks first")
+    };
+    let denied = Authorization {
+        request: asked[0].clone(),
+        decision: Decision {
+            allowed: false,
+            driver_id: "iam-native".to_owned(),
+            evidence: Evidence::default(),
+        },
+    };
+    let run = scene.run(&Answers {
+        authority: Ok(Authority::Denied(Box::new(denied.clone()))),
+        ..Answers::default()
+    });
+    let Outcome::Failed { audit, .. } = run.outcome else {
+        panic!("it is refused")
+    };
+    assert_eq!(audit[0].authorization, Some(denied));
+    assert_eq!(audit[0].resource, run.pass.claim.target.resource());
 }
 
 #[test]

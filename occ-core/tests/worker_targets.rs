@@ -6,12 +6,13 @@ mod pass_fixture;
 use std::time::Duration;
 
 use occ_core::{
-    driver::{EffectError, Stop},
+    driver::{EffectError, NamespaceState, Stop},
+    id::NamespaceId,
     reason::{Dependency, Failure, Pending, Success},
     resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
     store::{Expect, Write},
     work::Transition,
-    worker::{Consequences, WriteBox, consequences},
+    worker::{Authority, Consequences, Event, Outcome, Step, WriteBox, consequences},
 };
 use pass_fixture::{Answers, Scene};
 
@@ -24,6 +25,49 @@ fn a_stop_stops_the_active_version_first_and_then_the_failed_candidates() {
         run.writes()
             .any(|write| matches!(write, Write::ActiveRevision(_, None)))
     );
+}
+
+#[test]
+fn a_stop_leaves_what_another_compute_runs_alone() {
+    let mut scene = Scene::replacement().stopping();
+    "other".clone_into(&mut scene.read.live[1].revision.snapshot.compute.id);
+    let run = scene.run(&Answers::default());
+    assert_eq!(run.steps, ["Authorize", "Stop 1", "Reread", "Finish"]);
+}
+
+#[test]
+fn a_namespace_that_is_not_there_yet_is_waited_for() {
+    let mut pass = Scene::first().provisioning().pass();
+    pass.apply(Event::Authority(Ok(Authority::Granted)));
+    pass.apply(Event::Namespace(Ok(NamespaceState {
+        namespace_id: pass.claim.target.namespace(),
+        done: false,
+    })));
+    let waits = Outcome::Pending {
+        reason: Pending::NamespaceIncomplete,
+        evidence: None,
+    };
+    assert_eq!(pass.decide(), Step::Finish(Box::new(waits)));
+}
+
+#[test]
+fn an_observation_of_another_namespace_is_refused() {
+    let mut pass = Scene::first().provisioning().pass();
+    pass.apply(Event::Authority(Ok(Authority::Granted)));
+    pass.apply(Event::Namespace(Ok(NamespaceState {
+        namespace_id: NamespaceId::random(),
+        done: true,
+    })));
+    let Step::Finish(outcome) = pass.decide() else {
+        panic!("it is over")
+    };
+    assert!(matches!(
+        *outcome,
+        Outcome::Failed {
+            failure: Failure::InvalidDriverObservation,
+            ..
+        }
+    ));
 }
 
 #[test]

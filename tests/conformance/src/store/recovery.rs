@@ -163,6 +163,7 @@ pub(super) async fn a_refused_candidates_stop_costs_no_attempt(subject: Arc<dyn 
         repeat_evidence: true,
     };
     world.settle(&claim, wait).await;
+    let mut before = queued(world.state(&target).await).at;
     // More restarts than there are attempts.
     for _ in 0..4 {
         assert_eq!(world.claim(TWICE).await.attempt, 1);
@@ -173,6 +174,8 @@ pub(super) async fn a_refused_candidates_stop_costs_no_attempt(subject: Arc<dyn 
             (Pending::LeaseExpired, Some(Failure::AuthorizationDenied))
         );
         assert_eq!(last.failed_stops, 3);
+        assert!(last.at > before, "it says when it was lost last");
+        before = last.at;
     }
 }
 
