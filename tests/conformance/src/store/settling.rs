@@ -226,6 +226,11 @@ async fn assert_stale(world: &World, claim: &Claim, agent: &Agent) {
     let lost = CommitError::Conflict(Expect::ClaimHeld(claim.token));
     assert_eq!(world.refused(change.clone()).await, lost);
     assert_eq!(world.refused(change.expect(Expect::ClaimHeld(claim.token))).await, lost);
+    // A pass moves the pointer before it settles: the expectation alone must hold it back.
+    let moves = Change::new()
+        .expect(Expect::ClaimHeld(claim.token))
+        .write(Write::ActiveRevision(agent.id, revision));
+    assert_eq!(world.refused(moves).await, lost);
     assert_eq!(
         world.read_agent(agent.id).await.expect("the Agent").active_revision_id,
         None
