@@ -5,8 +5,6 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::id::ServiceAccountId;
-
 /// A text is not a name. Never holds the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
@@ -93,9 +91,10 @@ texts! {
     PrincipalId;
 }
 
+#[cfg(feature = "engine")]
 impl Name {
     /// The name of the Secret that holds the issued token of this account.
-    pub(crate) fn access_token_of(account: ServiceAccountId) -> Self {
+    pub(crate) fn access_token_of(account: crate::id::ServiceAccountId) -> Self {
         Self(format!("Access token of {account}"))
     }
 }
