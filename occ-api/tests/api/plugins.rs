@@ -37,8 +37,15 @@ async fn an_agent_selects_what_the_catalogue_has() {
     assert_eq!(changed.data()["plugins"], selected, "{}", changed.body);
     let after = served.send(Method::GET, &path).await;
     assert_ne!(before.headers["etag"], after.headers["etag"], "the draft is another");
-    let refused = served.json(Method::PATCH, &path, &body(Value::Null)).await;
-    assert_eq!((refused.status.as_u16(), refused.code()), (400, "INVALID_REQUEST"));
+    for field in ["plugins", "executionMode", "credentialSources"] {
+        let null = json!({ "configurationId": agent.configuration_id, field: null });
+        let refused = served.json(Method::PATCH, &path, &null).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.code()),
+            (400, "INVALID_REQUEST"),
+            "{field}"
+        );
+    }
     let policy = json!({ "calendar@curated": { "enabled": true, "toolDefaults": { "reviewer": "auto" } } });
     let refused = served.json(Method::PATCH, &path, &body(policy)).await;
     assert_eq!(

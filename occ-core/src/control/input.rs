@@ -155,14 +155,20 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
     }
 }
 
-/// A change of an Agent's draft. What is not said is kept; `null` clears.
+/// What may be left out, and is something when it is said: `null` is refused.
+fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// A change of an Agent's draft. What is not said is kept; `null` clears what can be cleared so.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateAgent {
     /// The Configuration that deployments snapshot; always said.
     pub configuration_id: ConfigurationId,
     /// How the Harness runs.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "said")]
+    #[schemars(with = "ExecutionMode")]
     pub execution_mode: Option<ExecutionMode>,
     /// The associated Backend.
     #[serde(default)]
@@ -171,10 +177,12 @@ pub struct UpdateAgent {
     #[serde(default)]
     pub harness_auth: Patch<HarnessAuth>,
     /// Credential sources that the Agent uses, whole.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "said")]
+    #[schemars(with = "Vec<AgentCredentialSource>")]
     pub credential_sources: Option<Vec<AgentCredentialSource>>,
     /// Plugins, whole: `{}` clears them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "said")]
+    #[schemars(with = "Plugins")]
     pub plugins: Option<Plugins>,
     /// Who may approve for plugins that say nothing themselves; `[]` denies.
     #[serde(default)]
