@@ -371,6 +371,16 @@ impl RuntimeCredentials for ChaosCompute {
 
     async fn delete(&self, cx: &OperationContext, agent: &AgentRef) -> EffectResult<()> {
         let id = agent.id;
+        // A request, which has a deadline, takes back what it generated beside a deletion. It is no pass, and may come beside one.
+        if cx.remaining().is_some() {
+            self.dice.pause().await;
+            self.rules.alter(|runtime| runtime.credentials.remove(&id));
+            return if self.dice.strikes(self.manner.rate) {
+                Err(lost())
+            } else {
+                Ok(())
+            };
+        }
         self.cause(cx, id, "delete credentials of", id, move |runtime| {
             runtime.credentials.remove(&id);
         })
