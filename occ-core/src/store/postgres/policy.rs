@@ -43,7 +43,7 @@ macro_rules! bindings {
 }
 pub(super) use bindings;
 
-/// All that bears on the principals `$ids`, over [`bindings`]. Nothing but Restrictions `$when` not.
+/// All that bears on the principals `$ids`, over [`bindings`]; the Restrictions are those that `$restrictions` selects.
 macro_rules! policy_of {
     ($ids:literal, $restrictions:literal) => {
         concat!(
