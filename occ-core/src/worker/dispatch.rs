@@ -25,6 +25,8 @@ use crate::{
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 /// While there is always something to claim, what a lost worker held is still looked for so often.
 const RECOVERY: Duration = Duration::from_millis(500);
+/// How soon work is looked for again of which there was some, and none when it was claimed. Doubles up to the poll.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// Drives work to its end. Any number of workers may share a store; lanes are divided by claims.
 pub struct Worker {
@@ -110,6 +112,7 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
     let mut recovered = Instant::now();
     // Whether something is known to be due, or there was more than room for: then it is claimed without a look.
     let mut likely = false;
+    let mut again = AGAIN;
     while !shutdown.is_cancelled() {
         if std::mem::take(&mut likely) {
             claim(&shared, &mut passes, &shutdown).await;
@@ -130,19 +133,23 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
                 recovered = Instant::now();
             }
             if claimed + taken_back > 0 {
+                again = AGAIN;
                 continue;
             }
         }
-        let poll = Instant::now() + shared.policy.poll(shared.store.hears());
-        // Work that is due and could not be claimed is another worker's, or comes free with a pass of this one.
-        let due = due.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait);
+        let (now, poll) = (Instant::now(), shared.policy.poll(shared.store.hears()));
+        // What could not be claimed was another worker's, or was put off meanwhile. What is due after it was not said, and nobody
+        // announces that.
+        let lost = due == Some(Duration::ZERO);
+        let wait = if lost { again } else { due.unwrap_or(poll).min(poll) };
+        again = if lost { poll.min(again * 2) } else { AGAIN };
         tokio::select! {
             // In this order, so that a simulation is a function of its seed.
             biased;
             () = shutdown.cancelled() => {}
             Some(_) = passes.join_next() => likely = full,
             () = shared.store.work_arrived(), if !full => {}
-            () = tokio::time::sleep_until(due.unwrap_or(poll).min(poll)) => likely = due.is_some_and(|due| due <= poll),
+            () = tokio::time::sleep_until(now + wait) => likely = due == Some(wait) && !lost,
         }
         while passes.try_join_next().is_some() {}
     }

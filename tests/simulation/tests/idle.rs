@@ -61,8 +61,8 @@ impl Scene {
         self.counted.calls.load(Ordering::Relaxed)
     }
 
-    async fn deploy(&self) {
-        let agent = self.world.deployable("one").await.id;
+    async fn deploy(&self, name: &str) {
+        let agent = self.world.deployable(name).await.id;
         let (admin, namespace) = (&self.world.admin, self.world.namespace);
         let admitted = self.world.plane.deploy_agent(admin, namespace, agent).await;
         admitted.expect("a deployable Agent");
@@ -81,7 +81,7 @@ async fn an_idle_worker_that_is_woken_for_work_hardly_asks_and_claims_at_once() 
     // The aim is 0.2 transactions a second; the database's own checks of idle connections come on top of these.
     assert!(calls <= 31, "{calls} calls in ten quiet minutes");
     let before = scene.claims();
-    scene.deploy().await;
+    scene.deploy("one").await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(scene.claims(), before + 1);
     worker.shutdown().await;
@@ -95,8 +95,28 @@ async fn a_worker_that_hears_nothing_looks_again_after_every_interval() {
     let calls = scene.idle().await;
     assert!((230..=250).contains(&calls), "{calls} calls in ten quiet minutes");
     let before = scene.claims();
-    scene.deploy().await;
+    scene.deploy("one").await;
     tokio::time::sleep(Policy::default().poll_interval + Duration::from_millis(10)).await;
     assert_eq!(scene.claims(), before + 1, "nobody announced it");
+    worker.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_claims_come_too_late_looks_again_soon_and_ever_more_seldom() {
+    let scene = Scene::new().await;
+    let worker = scene.work();
+    scene.idle().await;
+    let before = scene.claims();
+    scene.store.lose_claims(3);
+    scene.deploy("one").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(scene.claims(), before + 1, "nobody announced that it is still there");
+    scene.store.lose_claims(usize::MAX);
+    scene.deploy("two").await;
+    let calls = scene.idle().await;
+    assert!(
+        calls <= 120,
+        "{calls} calls in ten minutes in which nothing could be claimed"
+    );
     worker.shutdown().await;
 }

@@ -58,6 +58,7 @@ pub struct RecordingStore {
     deaf: AtomicBool,
     mute: AtomicBool,
     failing: AtomicUsize,
+    late: AtomicUsize,
 }
 
 impl RecordingStore {
@@ -72,6 +73,7 @@ impl RecordingStore {
             deaf: AtomicBool::default(),
             mute: AtomicBool::default(),
             failing: AtomicUsize::default(),
+            late: AtomicUsize::default(),
         }
     }
 
@@ -93,6 +95,11 @@ impl RecordingStore {
     /// So many renewals of a claim fail, and are not done.
     pub fn fail_renewals(&self, times: usize) {
         self.failing.store(times, Ordering::Relaxed);
+    }
+
+    /// So many claims find nothing, as if somebody else had been first.
+    pub fn lose_claims(&self, times: usize) {
+        self.late.store(times, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -126,6 +133,12 @@ impl RecordingStore {
     pub fn take_work(&self) -> Vec<NewWork> {
         std::mem::take(&mut lock(&self.work))
     }
+}
+
+/// Whether there was one left.
+fn one_less(of: &AtomicUsize) -> bool {
+    of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+        .is_ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -164,6 +177,9 @@ macro_rules! passed_on {
 
             async fn claim(&self, limit: usize, lease: Lease) -> StoreResult<Vec<Claim>> {
                 self.seen(|watch| watch.called("claim"));
+                if one_less(&self.late) {
+                    return Ok(Vec::new());
+                }
                 let claims = self.inner.claim(limit, lease).await?;
                 self.seen(|watch| watch.claimed(&claims));
                 Ok(claims)
@@ -192,8 +208,7 @@ macro_rules! passed_on {
                 if self.mute.load(Ordering::Relaxed) {
                     std::future::pending::<()>().await;
                 }
-                let failing = |left: usize| left.checked_sub(1);
-                if self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, failing).is_ok() {
+                if one_less(&self.failing) {
                     return Err(StoreError::Unavailable);
                 }
                 self.inner.renew(token, lease).await
