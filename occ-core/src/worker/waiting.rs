@@ -22,10 +22,10 @@ use crate::{
 
 /// How often those that come due soon are put off.
 const TICK: Duration = Duration::from_millis(100);
-/// How long before it comes due work is put off: a worker that is late by less has not missed it.
-const AHEAD: Duration = Duration::from_millis(300);
+/// How long before it comes due work is put off, besides a tenth of its cadence: a worker that is late by less has not missed it.
+const AHEAD: Duration = Duration::from_millis(250);
 /// At most so many in one statement, so that it stays short.
-const BATCH: usize = 500;
+const BATCH: usize = 200;
 /// After so long a version is looked at all the same: the actor's authority is asked for in a pass alone.
 const FULL_LOOK: Duration = Duration::from_mins(5);
 
@@ -51,9 +51,17 @@ struct Seen {
 }
 
 impl Seen {
+    fn cadence(&self) -> Duration {
+        readiness_cadence(self.age + (self.due - self.at))
+    }
+
     /// When the look after the next one would be.
     fn later(&self) -> Instant {
-        self.due + readiness_cadence(self.age + (self.due - self.at))
+        self.due + self.cadence()
+    }
+
+    fn is_soon(&self, now: Instant) -> bool {
+        self.due <= now + AHEAD + self.cadence() / 10
     }
 }
 
@@ -100,7 +108,7 @@ impl Waiting {
             return waits;
         };
         self.seen().retain(|key, seen| {
-            if seen.due > now + AHEAD {
+            if !seen.is_soon(now) {
                 return true;
             }
             let later = seen.later();
