@@ -2,6 +2,7 @@
 
 #[path = "../api/admission/mod.rs"]
 mod admission;
+mod held;
 mod lost;
 #[path = "../api/races.rs"]
 mod races;
@@ -36,6 +37,10 @@ fn main() -> ExitCode {
         Case::new("many_callers_at_one_agent_leave_nothing_unfinished", || {
             on_a_server(races::all_at_once)
         }),
+        Case::new(
+            "a_deployment_that_waits_for_its_agent_keeps_no_other_waiting",
+            held::a_deployment_that_waits_for_its_agent_keeps_no_other_waiting,
+        ),
         Case::new(
             "a_deployment_whose_commit_is_not_answered_is_done_once_and_its_key_says_so",
             lost::a_deployment_whose_commit_is_not_answered_is_done_once_and_its_key_says_so,

@@ -1,32 +1,31 @@
 //! The change that callers wait for, in one statement.
 //!
-//! An admission writes five rows under five expectations; as one statement that costs little more than the rows. It is the same
-//! change as any other: one that has another shape, and one of which something does not hold, is [`apply`](super::commit)'s.
+//! An admission writes five rows under five expectations; as one statement that costs little more than the rows, and several at once
+//! are one statement too. It is the same change as any other: one that has another shape, and one of which something does not hold, is
+//! [`apply`](super::commit)'s.
 
-use sqlx::{Row as _, types::Json};
+use std::collections::HashSet;
 
-use super::{PostgresStore, arguments, change, fault::Fault, locks::Locks};
+use serde_json::{Map, Value, json};
+use sqlx::types::Json;
+
+use super::{PostgresStore, arguments, change, fault::Fault, locks::Locks, together::committed};
 use crate::{
-    audit::AuditEvent,
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
-    resource::{Agent, AgentRevision, NamespaceStatus},
+    resource::NamespaceStatus,
     store::{Change, Expect, Write, row::resource::secrets_of},
     trace::TraceContext,
-    work::{NewWork, Target},
+    work::Target,
 };
 
-const ADMIT: &str =
-    "SELECT admit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)";
+const ADMIT: &str = "SELECT admit($1, $2, $3, $4)";
 
 /// A change that is an admission and nothing else.
-pub(super) struct Admission<'a> {
+pub(super) struct Admission {
     locks: Locks,
-    expected: Expected,
-    agent: &'a Agent,
-    revision: &'a AgentRevision,
-    bytes: &'a [u8],
-    work: &'a NewWork,
-    event: &'a AuditEvent,
+    agent: AgentId,
+    row: Value,
+    bytes: Vec<u8>,
 }
 
 /// What it rests on.
@@ -63,8 +62,8 @@ impl Expected {
     }
 }
 
-impl<'a> Admission<'a> {
-    pub(super) fn of(change: &'a Change) -> Option<Self> {
+impl Admission {
+    pub(super) fn of(change: &Change) -> Option<Self> {
         let (
             [
                 Write::UpdateAgent(agent),
@@ -83,75 +82,64 @@ impl<'a> Admission<'a> {
             agent: agent.id,
             revision: revision.id,
         };
+        let (of, version) = expected.agent?;
+        let earlier = revision.revision.checked_sub(1)?;
         let whole = expected.namespace == Some(agent.namespace_id)
-            && expected.agent.is_some_and(|(id, _)| id == agent.id)
-            && expected.earlier == Some((agent.id, revision.revision.checked_sub(1)?))
+            && of == agent.id
+            && expected.earlier == Some((agent.id, earlier))
             && revision.agent_id == agent.id
             && revision.namespace_id == agent.namespace_id
             && work.target == target;
+        let secrets: Map<_, _> = expected
+            .secrets
+            .iter()
+            .map(|(id, version)| (id.to_string(), json!(version)))
+            .collect();
         whole.then(|| Self {
             locks: Locks::of(change),
-            expected,
-            agent,
-            revision,
-            bytes,
-            work,
-            event,
+            agent: agent.id,
+            row: json!({
+                "owner": agent.namespace_id, "agent": agent.id, "draft": change::agent(agent), "version": version,
+                "configuration": expected.configuration.map(|(id, _)| id),
+                "generation": expected.configuration.map(|(_, generation)| generation),
+                "secrets": secrets, "earlier": earlier, "revision": revision.id, "digest": revision.digest,
+                "frozen_at": revision.created_at.as_millis(), "frozen": secrets_of(revision),
+                "key": work.target.key(), "actor": work.actor,
+                "traceparent": work.trace.as_ref().map(TraceContext::parent),
+                "tracestate": work.trace.as_ref().and_then(TraceContext::state),
+                "event": change::event(event),
+            }),
+            bytes: bytes.clone(),
         })
     }
 }
 
 impl PostgresStore {
     /// Whether it was committed. Otherwise nothing was, and [`apply`](super::commit) says why.
-    pub(super) async fn admit(&self, admission: Admission<'_>) -> Result<bool, Fault> {
-        let Admission {
-            locks,
-            expected,
-            agent,
-            revision,
-            bytes,
-            work,
-            event,
-        } = admission;
-        let (lock_names, lock_alone): (Vec<_>, Vec<_>) = locks.into_iter().unzip();
-        let (secret_ids, secret_versions): (Vec<_>, Vec<_>) = expected
-            .secrets
-            .iter()
-            .map(|(id, version)| (id.to_string(), number(*version)))
-            .unzip();
-        let frozen: Vec<_> = secrets_of(revision).into_iter().collect();
-        let arguments = arguments![
-            lock_names,
-            lock_alone,
-            agent.namespace_id.to_string(),
-            agent.id.to_string(),
-            Json(change::agent(agent)),
-            expected.agent.map(|(_, version)| number(version)),
-            expected.configuration.map(|(id, _)| id.to_string()),
-            expected.configuration.map(|(_, generation)| number(generation)),
-            secret_ids,
-            secret_versions,
-            expected.earlier.map(|(_, count)| number(count)),
-            revision.id.to_string(),
-            bytes.to_vec(),
-            revision.digest.clone(),
-            revision.created_at.as_millis(),
-            frozen,
-            work.target.key(),
-            work.actor.as_str().to_owned(),
-            work.trace.as_ref().map(TraceContext::parent),
-            work.trace.as_ref().and_then(TraceContext::state),
-            Json(change::event(event)),
-        ];
-        match self.connections.once(ADMIT, arguments).await {
-            Ok(rows) => Ok(rows[0].try_get(0)?),
-            // Nothing of it happened.
-            Err(Fault::Refused(_)) => Ok(false),
-            Err(fault) => Err(fault),
-        }
+    pub(super) async fn admit(&self, admission: Admission) -> Result<bool, Fault> {
+        let answer = self.asked.admissions.ask(admission, |all| self.admit_all(all)).await;
+        answer.unwrap_or(Err(Fault::Lost))
     }
-}
 
-fn number(of: u64) -> i64 {
-    i64::try_from(of).unwrap_or(i64::MAX)
+    /// Of two admissions of one Agent the later one is left out: the earlier one changes what it rests on.
+    async fn admit_all(&self, admissions: Vec<Admission>) -> Vec<Result<bool, Fault>> {
+        let count = admissions.len();
+        let (mut locks, mut agents) = (Locks::default(), HashSet::new());
+        let (mut rows, mut snapshots) = (Vec::new(), Vec::new());
+        for (number, mut admission) in admissions.into_iter().enumerate() {
+            if agents.insert(admission.agent) {
+                locks.join(admission.locks);
+                admission.row["number"] = json!(number);
+                rows.push(admission.row);
+                admission.row = Value::Null;
+            }
+            snapshots.push(admission.bytes);
+        }
+        let sent = async {
+            let (names, alone): (Vec<_>, Vec<_>) = locks.into_iter().unzip();
+            let arguments = arguments![names, alone, Json(rows), snapshots];
+            self.connections.once(ADMIT, arguments).await
+        };
+        committed(sent.await, count)
+    }
 }

@@ -34,7 +34,7 @@ use crate::{
 /// How long work that does not decode is left alone, in milliseconds.
 const SPOILT_PAUSE: i64 = 60_000;
 /// How many one recovery handles of each sort. The rest waits for the next, so that no transaction grows long.
-const BATCH: i32 = 250;
+const BATCH: i32 = 500;
 /// How often a claim is repeated that met another claimer in one of its lanes.
 const TRIES: usize = 4;
 /// How many claims are remembered. More than a worker has; those of passes that were cut off are among them.

@@ -68,6 +68,15 @@ impl PostgresStore {
             self.wake.everywhere();
             return Ok(());
         }
+        let settles = change.writes.iter().any(|write| matches!(write, Write::Settle(..)));
+        if let Some(settling) = self.settling(change).await?
+            && self.settle(settling).await?
+        {
+            if settles {
+                self.lane_came_free();
+            }
+            return Ok(());
+        }
         let statement = self.statement(change).await?;
         match self.apply(statement).await {
             Ok(None) => {}
@@ -84,12 +93,16 @@ impl PostgresStore {
         let has = |wakes: fn(&Write) -> bool| change.writes.iter().any(wakes);
         if has(|write| matches!(write, Write::Enqueue(_) | Write::EnqueueLater(..) | Write::Requeue(_))) {
             self.wake.everywhere();
-        } else if has(|write| matches!(write, Write::Settle(..))) {
-            // A lane came free, and with it this worker.
-            self.wake.here();
-            self.wake.moved();
+        } else if settles {
+            self.lane_came_free();
         }
         Ok(())
+    }
+
+    /// And with it this worker.
+    fn lane_came_free(&self) {
+        self.wake.here();
+        self.wake.moved();
     }
 
     async fn statement(&self, change: &Change) -> Result<Statement, CommitError> {
@@ -126,7 +139,11 @@ impl PostgresStore {
     }
 
     /// What a transition makes of claimed work. The present is filled in when it is written.
-    async fn settlement(&self, token: ClaimToken, transition: &Transition) -> Result<Settlement, CommitError> {
+    pub(super) async fn settlement(
+        &self,
+        token: ClaimToken,
+        transition: &Transition,
+    ) -> Result<Settlement, CommitError> {
         let read = async {
             match self.claims.get(token) {
                 Some(work) => Ok(Some(work)),

@@ -5,7 +5,7 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use crate::store::{CommitError, StoreError, Taken, row::Corrupt};
 
 /// Why a statement failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Fault {
     /// The database said no; nothing of the statement happened.
     Refused(Refusal),
@@ -20,7 +20,7 @@ pub(super) enum Fault {
 }
 
 /// What the database said.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Refusal {
     /// `SQLSTATE`.
     pub code: String,

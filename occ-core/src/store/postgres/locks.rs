@@ -33,6 +33,13 @@ impl Locks {
         self.add(1, id, true);
     }
 
+    /// Both.
+    pub(super) fn join(&mut self, other: Self) {
+        for (name, alone) in other.0 {
+            *self.0.entry(name).or_default() |= alone;
+        }
+    }
+
     /// In their order.
     pub(super) fn into_iter(self) -> impl Iterator<Item = (String, bool)> {
         self.0.into_iter()

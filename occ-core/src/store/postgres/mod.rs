@@ -14,12 +14,15 @@ mod fault;
 mod locks;
 mod open;
 mod owned;
+mod pass;
 mod policy;
 mod read;
 mod record;
 mod retention;
 mod schema;
 mod settings;
+mod settle;
+mod together;
 mod wake;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -30,11 +33,14 @@ use tokio::sync::watch;
 pub use open::OpenError;
 pub use settings::PostgresSettings;
 
-use self::{claim::Claims, connections::Connections, wake::Wake};
+use self::{
+    admit::Admission, claim::Claims, connections::Connections, fault::Fault, pass::PassQuery, settle::Settling,
+    together::Together, wake::Wake,
+};
 use crate::{
     audit::chain::{AuditQuery, AuditRecord, Seal},
     driver::Identity,
-    iam::{AccessBinding, Role},
+    iam::{AccessBinding, Grants, Role},
     id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
@@ -69,6 +75,17 @@ pub struct PostgresStore {
     queue: Arc<Connections>,
     claims: Arc<Claims>,
     wake: Arc<Wake>,
+    asked: Arc<Asked>,
+}
+
+/// What is asked of the database together when it comes at once.
+#[derive(Default)]
+struct Asked {
+    admissions: Together<Admission, Result<bool, Fault>>,
+    settlings: Together<Settling, Result<bool, Fault>>,
+    deploys: Together<DeployQuery, Result<DeployRead, Fault>>,
+    passes: Together<PassQuery, Result<PassRead, Fault>>,
+    grants: Together<Vec<PrincipalId>, Result<Vec<(PrincipalId, Grants)>, Fault>>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -92,6 +109,7 @@ impl PostgresStore {
         Ok(Self {
             queue,
             claims: Arc::default(),
+            asked: Arc::default(),
             wake: Arc::new(Wake::new(settings, &connections)),
             connections,
         })

@@ -1,5 +1,7 @@
 //! What IAM reads, drivers' records, service keys.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use sqlx::Row as _;
 
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     driver::{self, EffectResult, FaultKind, Identity, StateEntry, StateReader},
-    iam::{AccessBinding, Grants, PolicyReader, Role, Subject},
+    iam::{AccessBinding, Grants, PolicyReader, Restriction, Role, Subject},
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
     store::{
@@ -76,41 +78,72 @@ pub(super) use policy_of;
 
 const GRANTS: &str = concat!("WITH ", bindings!("$1"), policy_of!("$1", "SELECT * FROM restrictions"));
 
-/// What bears on each principal, from what bears on any of them.
-pub(super) fn policies(principals: &[PrincipalId], records: &[Record]) -> Result<Vec<(PrincipalId, Grants)>, Fault> {
-    let identities = each(records, "identity", policy::identity)?;
-    let memberships = each(records, "group", |row| {
-        let row = Columns { row, of: "membership" };
-        Ok((row.text("principal_id")?, row.text("group_id")?))
-    })?;
-    let mut bindings = each(records, "binding", policy::binding)?;
-    bindings.sort_unstable_by(|left, right| left.id.cmp(&right.id));
-    let mut roles = each(records, "role", policy::role)?;
-    roles.sort_unstable_by(|left, right| left.id.cmp(&right.id));
-    let mut restrictions = each(records, "restriction", policy::restriction)?;
-    restrictions.sort_unstable_by(|left, right| left.id.cmp(&right.id));
-    let of = |principal: &PrincipalId| {
-        let own = memberships.iter().filter(|(member, _)| member == principal.as_str());
+/// All that bears on any of some principals.
+pub(super) struct Policy {
+    identities: Vec<Identity>,
+    memberships: Vec<(String, String)>,
+    bindings: Vec<AccessBinding>,
+    roles: Vec<Role>,
+    restrictions: Vec<Restriction>,
+}
+
+impl Policy {
+    pub(super) fn of(records: &[Record]) -> Result<Self, Fault> {
+        let memberships = each(records, "group", |row| {
+            let row = Columns { row, of: "membership" };
+            Ok((row.text("principal_id")?, row.text("group_id")?))
+        })?;
+        let mut bindings = each(records, "binding", policy::binding)?;
+        bindings.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+        let mut roles = each(records, "role", policy::role)?;
+        roles.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+        let mut restrictions = each(records, "restriction", policy::restriction)?;
+        restrictions.sort_unstable_by(|left, right| left.id.cmp(&right.id));
+        Ok(Self {
+            identities: each(records, "identity", policy::identity)?,
+            memberships,
+            bindings,
+            roles,
+            restrictions,
+        })
+    }
+
+    /// What bears on each of these.
+    pub(super) fn of_each<'p>(
+        &self,
+        principals: impl IntoIterator<Item = &'p PrincipalId>,
+    ) -> Vec<(PrincipalId, Grants)> {
+        principals
+            .into_iter()
+            .map(|principal| (principal.clone(), self.grants(principal)))
+            .collect()
+    }
+
+    fn grants(&self, principal: &PrincipalId) -> Grants {
+        let own = self
+            .memberships
+            .iter()
+            .filter(|(member, _)| member == principal.as_str());
         let mut groups: Vec<_> = own.map(|(_, group)| group.clone()).collect();
         groups.sort_unstable();
         let applies = |binding: &&AccessBinding| match &binding.subject {
             Subject::Identity(subject) => subject == principal,
             Subject::Group(group) => groups.contains(group),
         };
-        let bindings: Vec<_> = bindings.iter().filter(applies).cloned().collect();
-        let roles = roles
-            .iter()
-            .filter(|role| bindings.iter().any(|b| b.role_id == role.id));
-        let grants = Grants {
-            identity: identities.iter().find(|identity| identity.id == *principal).cloned(),
-            roles: roles.cloned().collect(),
+        let bindings: Vec<_> = self.bindings.iter().filter(applies).cloned().collect();
+        let held = |role: &&Role| bindings.iter().any(|binding| binding.role_id == role.id);
+        Grants {
+            identity: self
+                .identities
+                .iter()
+                .find(|identity| identity.id == *principal)
+                .cloned(),
+            roles: self.roles.iter().filter(held).cloned().collect(),
             groups,
             bindings,
-            restrictions: restrictions.clone(),
-        };
-        (principal.clone(), grants)
-    };
-    Ok(principals.iter().map(of).collect())
+            restrictions: self.restrictions.clone(),
+        }
+    }
 }
 
 impl PostgresStore {
@@ -144,9 +177,18 @@ impl PostgresStore {
     }
 
     async fn read_grants(&self, principals: &[PrincipalId]) -> Result<Vec<(PrincipalId, Grants)>, Fault> {
-        let ids: Vec<_> = principals.iter().map(|id| id.as_str().to_owned()).collect();
-        let records = Record::all(&self.connections.again(GRANTS, arguments![ids]).await?)?;
-        policies(principals, &records)
+        self.asked
+            .grants
+            .read(&principals.to_vec(), |all| self.read_all_grants(all))
+            .await
+    }
+
+    async fn read_all_grants(&self, all: Vec<Vec<PrincipalId>>) -> Result<Vec<Vec<(PrincipalId, Grants)>>, Fault> {
+        let ids: BTreeSet<_> = all.iter().flatten().map(|id| id.as_str().to_owned()).collect();
+        let arguments = arguments![ids.into_iter().collect::<Vec<_>>()];
+        let records = Record::all(&self.connections.again(GRANTS, arguments).await?)?;
+        let policy = Policy::of(&records)?;
+        Ok(all.iter().map(|principals| policy.of_each(principals)).collect())
     }
 
     async fn read_state(&self, driver: &str, key: &str) -> Result<Option<StateEntry>, Fault> {

@@ -5,14 +5,13 @@ use sqlx::Row as _;
 use super::{
     PostgresStore, arguments,
     fault::Fault,
-    record::{Record, collected, each, facts, first, records, versions},
+    record::{Record, collected, each, first, records, versions},
 };
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
-    resource::{Installation, OwnedKind, Secret},
+    resource::{Installation, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, DeploymentRow, NamespaceRow, PassRead, RevisionRow, Slice, StoreError,
-        WorkState,
+        AgentRow, ConfigurationRow, Consumers, DeploymentRow, NamespaceRow, RevisionRow, Slice, WorkState,
         row::{Columns, Corrupt, resource, work},
     },
     time::Timestamp,
@@ -26,6 +25,8 @@ macro_rules! judged {
             coalesce(w.lease_expires_at > occ.present(), FALSE) AS held"
     };
 }
+
+pub(super) use judged;
 
 const NAMESPACE: &str = records!(
     "namespace",
@@ -113,57 +114,8 @@ const SELECTED: &str = records!(
     WHERE a.active_revision_id IS NOT NULL AND a.desired = 'running' ORDER BY a.created_at, a.id"
 );
 
-/// All that a pass reads of a Namespace.
-const NAMESPACE_PASS: &str = "SELECT 'facts' AS kind, json_build_object(
-        'now', occ.present(),
-        'namespace', (SELECT row_to_json(n) FROM namespaces n WHERE id = $1 AND status <> 'deleted')
-    ) AS columns, NULL::bytea AS bytes";
-
-/// All that a pass reads of Agent `$2` in Namespace `$1`, about version `$3` whose deployment is `$4`. Each version comes once: that
-/// one, the selected one, and those that Compute may hold something of.
-const AGENT_PASS: &str = concat!(
-    "WITH a AS (SELECT * FROM agents WHERE id = $2 AND namespace_id = $1)
-    SELECT 'facts' AS kind, json_build_object(
-        'now', occ.present(),
-        'namespace', (SELECT row_to_json(n) FROM namespaces n WHERE id = $1 AND status <> 'deleted'),
-        'agent', (SELECT row_to_json(a) FROM a),
-        'setup', (SELECT row_to_json(s) FROM (SELECT id, defaults_id, files FROM workspace_setups WHERE agent_id = $2) s),
-        'deployment', (SELECT row_to_json(d) FROM (SELECT ",
-    judged!(),
-    " FROM work w WHERE w.key = $4) d)
-    ) AS columns, NULL::bytea AS bytes UNION ALL ",
-    versions!(
-        "version",
-        "agent_id = $2 AND namespace_id = $1 AND id = ANY (ARRAY(
-            SELECT id FROM revisions WHERE agent_id = $2 AND live UNION SELECT $3 UNION SELECT active_revision_id FROM a))"
-    ),
-    " UNION ALL ",
-    records!(
-        "secret",
-        "SELECT s.* FROM revision_secrets r JOIN secrets s ON s.id = r.secret_id
-        WHERE r.revision_id = $3 AND s.namespace_id = $1 ORDER BY s.id"
-    )
-);
-
 fn id<T: std::str::FromStr>(of: &'static str) -> impl Fn(&Record) -> Result<T, Corrupt> {
     move |row| Columns { row, of }.parsed("id")
-}
-
-/// What every pass reads.
-fn namespace_pass(facts: &Record) -> Result<PassRead, Fault> {
-    let of = "clock";
-    Ok(PassRead {
-        now: Columns { row: facts, of }.moment("now")?,
-        namespace: facts.part("namespace", resource::namespace)?,
-        agent: None,
-        revision: None,
-        active: None,
-        live: Vec::new(),
-        setup: None,
-        secrets: Vec::new(),
-        account: None,
-        deployment: None,
-    })
 }
 
 impl PostgresStore {
@@ -308,52 +260,6 @@ impl PostgresStore {
             .again(query, arguments![id.to_string(), namespace.to_string()]);
         let of = "AgentRevision";
         first(&rows.await?, |row| Columns { row, of }.parsed("agent_id"))
-    }
-
-    pub(super) async fn read_pass(&self, target: &Target) -> Result<PassRead, Fault> {
-        let namespace = target.namespace();
-        let Some(agent) = target.agent() else {
-            let arguments = arguments![namespace.to_string()];
-            let rows = self.connections.again(NAMESPACE_PASS, arguments).await?;
-            return namespace_pass(facts(&Record::all(&rows)?)?);
-        };
-        let deployment = target.revision().map(|revision| {
-            let deployment = Target::Revision {
-                namespace,
-                agent,
-                revision,
-            };
-            deployment.key()
-        });
-        let revision = target.revision().map(|id| id.to_string());
-        let arguments = arguments![namespace.to_string(), agent.to_string(), revision, deployment];
-        let records = Record::all(&self.connections.again(AGENT_PASS, arguments).await?)?;
-        let facts = facts(&records)?;
-        let agent = facts.part("agent", resource::agent)?;
-        let mut versions = each(&records, "version", resource::revision)?;
-        versions.sort_unstable_by_key(|row| row.revision.revision);
-        let version = |id| versions.iter().find(|row| Some(row.revision.id) == id).cloned();
-        let mut pass = PassRead {
-            revision: version(target.revision()),
-            active: version(agent.as_ref().and_then(|row| row.agent.active_revision_id)),
-            agent,
-            setup: facts.part("setup", resource::setup)?,
-            secrets: each(&records, "secret", resource::secret)?,
-            account: None,
-            deployment: facts.part("deployment", work::state)?.filter(work::over),
-            live: versions.into_iter().filter(|row| row.live).collect(),
-            ..namespace_pass(facts)?
-        };
-        if let Some(account) = pass.account_id() {
-            let row = self
-                .read_owned(namespace, OwnedKind::ServiceAccount, &account.to_string())
-                .await?;
-            pass.account = row
-                .map(TryInto::try_into)
-                .transpose()
-                .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
-        }
-        Ok(pass)
     }
 
     pub(super) async fn read_deployment(

@@ -46,6 +46,22 @@ impl Record {
         })
     }
 
+    /// Those of each of so many questions, by the number `n` of the question, and those that are of all.
+    pub(super) fn by_question(rows: &[PgRow], questions: usize) -> Result<(Vec<Vec<Self>>, Vec<Self>), Fault> {
+        let mut own: Vec<_> = std::iter::repeat_with(Vec::new).take(questions).collect();
+        let mut shared = Vec::new();
+        for record in Self::all(rows)? {
+            // Counted from one.
+            let of = record.columns.get("n").and_then(Value::as_u64);
+            let of = of.and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
+            match of.and_then(|n| own.get_mut(n)) {
+                Some(own) => own.push(record),
+                None => shared.push(record),
+            }
+        }
+        Ok((own, shared))
+    }
+
     /// From columns alone.
     pub(super) const fn from_columns(columns: Map<String, Value>) -> Self {
         Self {

@@ -56,6 +56,8 @@ impl PostgresSettings {
             ("client_connection_check_interval", "5000"),
             // Each statement looks up a few rows by an index. A new database has no statistics that would say so.
             ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
             ("jit", "off"),
             // The same statements all day, of values that do not change how they are best run: to plan one costs more than to run it.
             ("plan_cache_mode", "force_generic_plan"),

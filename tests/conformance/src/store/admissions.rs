@@ -18,16 +18,16 @@ use super::{
 };
 
 /// What an admission is made of.
-struct Admission {
-    expects: Vec<Expect>,
-    draft: Agent,
+pub(super) struct Admission {
+    pub expects: Vec<Expect>,
+    pub draft: Agent,
     revision: AgentRevision,
     work: NewWork,
 }
 
 impl Admission {
     /// The next version of an Agent.
-    async fn of(world: &World, agent: AgentId, earlier: u64) -> Self {
+    pub async fn of(world: &World, agent: AgentId, earlier: u64) -> Self {
         let mut draft = world.read_agent(agent).await.expect("the Agent");
         let revision = world.next_revision(&draft, earlier + 1, world.now().await);
         draft.desired_runtime_state = DesiredRuntimeState::Running;
@@ -45,7 +45,7 @@ impl Admission {
         }
     }
 
-    fn change(self, world: &World) -> Change {
+    pub fn change(self, world: &World) -> Change {
         let mut change = Change::new()
             .write(Write::UpdateAgent(self.draft))
             .write(written(&self.revision))

@@ -28,6 +28,7 @@ mod references;
 mod removal;
 mod retention;
 mod settling;
+mod together;
 mod versions;
 mod waits;
 mod world;
@@ -104,6 +105,10 @@ where
             an_admission_is_written_whole,
             an_admission_names_what_no_longer_holds,
             an_admission_that_breaks_a_rule_leaves_nothing;
+        together:
+            admissions_at_once_are_judged_each_by_itself,
+            passes_at_once_end_each_by_itself,
+            reads_at_once_are_answered_each_by_itself;
         waits:
             a_wait_is_put_off_and_keeps_what_it_recorded,
             what_changed_is_not_put_off;

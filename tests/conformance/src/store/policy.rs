@@ -16,7 +16,7 @@ use super::{
     world::{World, principal, secret, until},
 };
 
-fn role(id: &str, namespace_id: Option<NamespaceId>) -> Role {
+pub(super) fn role(id: &str, namespace_id: Option<NamespaceId>) -> Role {
     let permissions = vec![Permission {
         action: Action::Deploy,
         kind: ResourceKind::Agent,
@@ -28,7 +28,7 @@ fn role(id: &str, namespace_id: Option<NamespaceId>) -> Role {
     }
 }
 
-fn binding(id: &str, role: &Role, subject: &PrincipalId, resource: Option<ExactResource>) -> AccessBinding {
+pub(super) fn binding(id: &str, role: &Role, subject: &PrincipalId, resource: Option<ExactResource>) -> AccessBinding {
     AccessBinding {
         id: id.to_owned(),
         namespace_id: role.namespace_id,

@@ -181,7 +181,8 @@ pub async fn the_application_writes_only_through_the_functions() {
             "recover",
             "renew",
             "seal",
-            "set_aside"
+            "set_aside",
+            "settle"
         ]
     );
     done(&mut db, "SELECT count(*) FROM revisions, audit, work, agents").await;
