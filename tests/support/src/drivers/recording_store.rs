@@ -58,6 +58,7 @@ pub struct RecordingStore {
     deaf: AtomicBool,
     mute: AtomicBool,
     failing: AtomicUsize,
+    unreadable: AtomicUsize,
 }
 
 impl RecordingStore {
@@ -72,6 +73,7 @@ impl RecordingStore {
             deaf: AtomicBool::default(),
             mute: AtomicBool::default(),
             failing: AtomicUsize::default(),
+            unreadable: AtomicUsize::default(),
         }
     }
 
@@ -93,6 +95,11 @@ impl RecordingStore {
     /// So many renewals of a claim fail, and are not done.
     pub fn fail_renewals(&self, times: usize) {
         self.failing.store(times, Ordering::Relaxed);
+    }
+
+    /// So many reads of what a pass needs fail.
+    pub fn fail_pass_reads(&self, times: usize) {
+        self.unreadable.store(times, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -126,6 +133,12 @@ impl RecordingStore {
     pub fn take_work(&self) -> Vec<NewWork> {
         std::mem::take(&mut lock(&self.work))
     }
+}
+
+/// Whether one was left, which is one less now.
+fn one_less(left: &AtomicUsize) -> bool {
+    let less = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -192,11 +205,18 @@ macro_rules! passed_on {
                 if self.mute.load(Ordering::Relaxed) {
                     std::future::pending::<()>().await;
                 }
-                let failing = |left: usize| left.checked_sub(1);
-                if self.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, failing).is_ok() {
+                if one_less(&self.failing) {
                     return Err(StoreError::Unavailable);
                 }
                 self.inner.renew(token, lease).await
+            }
+
+            async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
+                self.seen(|watch| watch.called("pass_read"));
+                if one_less(&self.unreadable) {
+                    return Err(StoreError::Unavailable);
+                }
+                self.inner.pass_read(target).await
             }
 
             async fn commit(&self, change: Change) -> Result<(), CommitError> {
@@ -227,7 +247,6 @@ macro_rules! passed_on {
 }
 
 crate::store_reads! { passed_on
-    fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
     fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>>;
     fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>>;
     fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;
