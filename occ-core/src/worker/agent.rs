@@ -21,7 +21,6 @@ fn authorized(pass: &Pass) -> Result<(), Step> {
             None => Ok(()),
             Some(failure) => Err(finish(Outcome::Failed {
                 failure,
-                writes: Vec::new(),
                 audit: authority.denial(pass).into_iter().collect(),
             })),
         },

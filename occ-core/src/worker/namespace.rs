@@ -32,7 +32,6 @@ pub(super) fn decide(pass: &Pass) -> Step {
             if let Some(failure) = authority.refusal() {
                 return finish(Outcome::Failed {
                     failure,
-                    writes: Vec::new(),
                     audit: authority.denial(pass).into_iter().collect(),
                 });
             }

@@ -262,8 +262,6 @@ pub enum Outcome {
     Failed {
         /// Why.
         failure: Failure,
-        /// What is written with it.
-        writes: Vec<WriteBox>,
         /// What is recorded.
         audit: Vec<AuditEvent>,
     },
@@ -347,11 +345,10 @@ pub(super) fn finish(outcome: Outcome) -> Step {
     Step::Finish(Box::new(outcome))
 }
 
-/// An end without further writes.
+/// An end of which nothing else is recorded.
 pub(super) fn failed(failure: Failure) -> Outcome {
     Outcome::Failed {
         failure,
-        writes: Vec::new(),
         audit: Vec::new(),
     }
 }

@@ -6,12 +6,10 @@ use super::{
     Outcome, Pass,
     interpreter::{STORE_PAUSE, Shared},
     lease::Heartbeat,
-    pass::WriteBox,
     settle::{Consequences, consequences, settle},
     telemetry,
 };
 use crate::{
-    audit::AuditEvent,
     randomness,
     reason::{Failure, Pending},
     store::{Change, CommitError, Expect, PassRead, Write},
@@ -33,9 +31,10 @@ pub(super) async fn publish(
             expect, writes, audit, ..
         } => {
             change.expect.extend(expect.iter().cloned());
-            fill(&mut change, writes, audit);
+            change.writes.extend(writes.iter().map(|write| write.0.clone()));
+            change.audit.extend(audit.iter().cloned());
         }
-        Outcome::Failed { writes, audit, .. } => fill(&mut change, writes, audit),
+        Outcome::Failed { audit, .. } => change.audit.extend(audit.iter().cloned()),
         _ => {}
     }
     let sent = Instant::now();
@@ -125,11 +124,6 @@ async fn reread(shared: &Shared, claim: &Claim, heartbeat: &Heartbeat) -> Result
             Err(_) => return Err(CommitError::Unavailable),
         }
     }
-}
-
-fn fill(change: &mut Change, writes: &[WriteBox], audit: &[AuditEvent]) {
-    change.writes.extend(writes.iter().map(|write| write.0.clone()));
-    change.audit.extend(audit.iter().cloned());
 }
 
 /// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.

@@ -111,7 +111,7 @@ impl Run {
 
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         match &self.outcome {
-            Outcome::Done { writes, .. } | Outcome::Failed { writes, .. } => writes.as_slice(),
+            Outcome::Done { writes, .. } => writes.as_slice(),
             _ => &[],
         }
         .iter()

@@ -8,7 +8,7 @@ use occ_core::{
     driver::{Action, EffectError, EffectResult, Fault, FaultKind, ResourceKind, RevisionObservation, Stop, Terminal},
     id::{AgentId, RevisionId},
     reason::{Dependency, Failure, Pending, RuntimeCode, RuntimeFailure, Token},
-    resource::{ExecutionMode, NamespaceStatus},
+    resource::{Backend, ExecutionMode, NamespaceStatus},
     status::Deployment,
     store::{CommitError, Expect, Store},
     time::Timestamp,
@@ -47,10 +47,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "INVALID_ACTIVE_REVISION",
         "the store refuses such a pointer; worker_decide",
     ),
-    (
-        "HARNESS_DESCRIPTOR_MISMATCH",
-        "needs another version of a Harness; worker_decide",
-    ),
     ("HARNESS_AUTH_REQUIRED", "admission refuses it first"),
     (
         "INVALID_HARNESS_AUTH",
@@ -60,7 +56,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "INVALID_SECRET_BINDINGS",
         "a snapshot that does not decode is INVALID_ADMITTED_REVISION",
     ),
-    ("BACKEND_UNAVAILABLE", "needs another Installation file; worker_decide"),
     ("HARNESS_AUTH_SOURCE_CHANGED", "a Secret keeps its place; worker_decide"),
     (
         "HARNESS_AUTH_SOURCE_UNAVAILABLE",
@@ -354,7 +349,16 @@ async fn selections(seen: &mut BTreeSet<&'static str>) {
 
     // After a restart with another selection.
     let outside = || Arc::new(OutsideSecrets::named("secret-other")) as _;
+    let speaking = |harness| scene.world.speaking(harness);
     for (plane, code) in [
+        (
+            speaking(PlainHarness::default().versioned("2.0.0")),
+            Failure::HarnessDescriptorMismatch,
+        ),
+        (
+            speaking(PlainHarness::named("plain", &[ExecutionMode::Dedicated])),
+            Failure::HarnessDescriptorMismatch,
+        ),
         (
             scene.world.with(None, NullCompute::named("compute-other")),
             Failure::ComputeDriverMismatch,
@@ -381,6 +385,7 @@ async fn selections(seen: &mut BTreeSet<&'static str>) {
     worker.shutdown().await;
 }
 
+/// Of an Agent whose token is issued by a service account, for a Backend.
 async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     let modes = [ExecutionMode::Dedicated];
     let world = World::builder()
@@ -408,20 +413,34 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     });
     let input = serde_json::from_value(input).expect("an Agent's form");
     let agent = plane.create_agent(admin, namespace, input).await.expect("an Agent").id;
-    let optional = Optional {
-        service_account: Some(Arc::new(IssuingAccounts::named("others"))),
-        backends: vec![chatgpt()],
-        ..Optional::default()
-    };
-    let other = world.selecting(None, NullCompute::default(), optional);
     let scene = Scene { world, agent };
-    let revision = scene.deploy().await;
-    let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
-    let worker = Worker::new(store, Arc::clone(other.drivers()), Policy::default()).start();
-    let mismatch = Failure::ServiceAccountBackendMismatch;
-    assert_eq!(scene.failure(revision).await, Some(mismatch));
-    seen.insert(mismatch.code());
-    worker.shutdown().await;
+    let selected = |driver, backend| {
+        let optional = Optional {
+            service_account: Some(Arc::new(IssuingAccounts::named(driver)) as _),
+            backends: vec![backend],
+            ..Optional::default()
+        };
+        scene.world.selecting(None, NullCompute::default(), optional)
+    };
+    let elsewhere = Backend {
+        id: "elsewhere".parse().expect("an id"),
+        ..chatgpt()
+    };
+    for (other, code) in [
+        (selected("accounts", chatgpt()), None),
+        (
+            selected("others", chatgpt()),
+            Some(Failure::ServiceAccountBackendMismatch),
+        ),
+        (selected("accounts", elsewhere), Some(Failure::BackendUnavailable)),
+    ] {
+        let revision = scene.deploy().await;
+        let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
+        let worker = Worker::new(store, Arc::clone(other.drivers()), Policy::default()).start();
+        assert_eq!(scene.failure(revision).await, code);
+        seen.extend(code.map(|code| code.code()));
+        worker.shutdown().await;
+    }
 }
 
 async fn attempts(seen: &mut BTreeSet<&'static str>) {

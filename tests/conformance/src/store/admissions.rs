@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use occ_core::{
-    id::{AgentId, NamespaceId, RevisionId},
+    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
     reason::Success,
     resource::{Agent, AgentRevision, DesiredRuntimeState, NamespaceStatus},
     revision,
-    store::{Change, CommitError, Expect, Taken, Write},
-    work::NewWork,
+    store::{Change, CommitError, ConfigurationRow, Expect, Taken, Write},
+    work::{NewWork, Target},
 };
 
 use super::{
     Subject,
-    world::{LONG, World, complete, trace, written},
+    world::{LONG, World, complete, namespace, trace, written},
 };
 
 /// What an admission is made of.
@@ -74,6 +74,7 @@ async fn found(world: &World, agent: AgentId) -> (Agent, u64, usize, usize) {
 pub(super) async fn an_admission_is_written_whole(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;
+    let bystander = world.agent("bystander").await;
     for earlier in 0..2 {
         let before = world.version(agent.id).await;
         let mut admission = Admission::of(&world, agent.id, earlier).await;
@@ -103,6 +104,8 @@ pub(super) async fn an_admission_is_written_whole(subject: Arc<dyn Subject>) {
         let event = audit.iter().rfind(|event| event.action == "openclaw.agents.deploy");
         assert_eq!(event.expect("an event").details["revision"], earlier + 1);
     }
+    assert_eq!(world.version(bystander.id).await, 1);
+    assert_eq!(world.read_agent(bystander.id).await, Some(bystander));
 }
 
 pub(super) async fn an_admission_names_what_no_longer_holds(subject: Arc<dyn Subject>) {
@@ -115,11 +118,16 @@ pub(super) async fn an_admission_names_what_no_longer_holds(subject: Arc<dyn Sub
         Expect::NamespaceStatus(world.namespace, &[NamespaceStatus::Failed]),
         Expect::Agent(agent.id, version + 1),
         Expect::Configuration(world.configuration.id, world.configuration.generation + 1),
+        Expect::Configuration(ConfigurationId::random(), world.configuration.generation),
         Expect::Secret(world.secret.id, world.secret.version + 1),
+        Expect::Secret(SecretId::random(), world.secret.version),
         Expect::RevisionCount(agent.id, 1),
     ];
     for wrong in wrong {
         let mut admission = Admission::of(&world, agent.id, 0).await;
+        if let Expect::RevisionCount(_, earlier) = wrong {
+            admission.revision.revision = earlier + 1;
+        }
         let place = admission
             .expects
             .iter_mut()
@@ -127,6 +135,37 @@ pub(super) async fn an_admission_names_what_no_longer_holds(subject: Arc<dyn Sub
         *place.expect("an expectation of its kind") = wrong.clone();
         let refused = world.refused(admission.change(&world)).await;
         assert_eq!(refused, CommitError::Conflict(wrong));
+        assert_eq!(found(&world, agent.id).await, before);
+    }
+    // What held when it was read, and does not any more.
+    let status = |status| Write::NamespaceStatus {
+        id: world.namespace,
+        status,
+        deletion_actor: None,
+    };
+    let configuration = |deleting| {
+        Write::UpdateConfiguration(ConfigurationRow {
+            deleting,
+            ..world.configuration.clone()
+        })
+    };
+    for (ends, back, gone) in [
+        (
+            status(NamespaceStatus::Failed),
+            status(NamespaceStatus::Ready),
+            Expect::NamespaceStatus(world.namespace, &[NamespaceStatus::Ready]),
+        ),
+        (
+            configuration(true),
+            configuration(false),
+            Expect::Configuration(world.configuration.id, world.configuration.generation),
+        ),
+    ] {
+        let admission = Admission::of(&world, agent.id, 0).await;
+        world.write(ends).await;
+        let refused = world.refused(admission.change(&world)).await;
+        assert_eq!(refused, CommitError::Conflict(gone));
+        world.write(back).await;
         assert_eq!(found(&world, agent.id).await, before);
     }
     // What is not expected may be as it likes.
@@ -151,6 +190,20 @@ pub(super) async fn an_admission_that_breaks_a_rule_leaves_nothing(subject: Arc<
     let mut admission = Admission::of(&world, agent.id, 0).await;
     admission.revision.revision = 2;
     assert_eq!(world.refused(admission.change(&world)).await, CommitError::Refused);
+    // An Agent of another Namespace.
+    let elsewhere = namespace("elsewhere", world.now().await);
+    world.write(Write::Namespace(elsewhere.clone())).await;
+    let mut admission = Admission::of(&world, agent.id, 0).await;
+    admission.expects[0] = Expect::NamespaceStatus(elsewhere.id, &[NamespaceStatus::Ready]);
+    admission.draft.namespace_id = elsewhere.id;
+    admission.revision.namespace_id = elsewhere.id;
+    admission.work.target = Target::Revision {
+        namespace: elsewhere.id,
+        agent: agent.id,
+        revision: admission.revision.id,
+    };
+    assert_eq!(world.refused(admission.change(&world)).await, CommitError::Refused);
+    assert_eq!(found(&world, agent.id).await, before);
     // Work for another version.
     let mut admission = Admission::of(&world, agent.id, 0).await;
     admission.revision.id = RevisionId::random();

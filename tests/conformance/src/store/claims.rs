@@ -190,24 +190,27 @@ pub(super) async fn deferred_work_is_not_claimed_before_it_is_due(subject: Arc<d
 
 pub(super) async fn spent_work_is_not_claimed(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
-    waiting(&world, 1).await;
+    waiting(&world, 2).await;
     let once = Lease {
         max_attempts: 1,
         ..LONG
     };
-    let claim = world.claim(once).await;
-    world
-        .settle(
-            &claim,
-            Transition::Retry {
-                reason: Pending::DependencyUnavailable,
-                delay: Duration::ZERO,
-            },
-        )
-        .await;
+    let claims = world.store.claim(16, once).await.expect("a claim");
+    let [spent, waits] = &claims[..] else {
+        panic!("two lanes: {claims:?}")
+    };
+    let retry = Transition::Retry {
+        reason: Pending::DependencyUnavailable,
+        delay: Duration::ZERO,
+    };
+    world.settle(spent, retry).await;
     assert_eq!(world.store.claim(16, once).await, Ok(vec![]));
+    // Nor beside what has attempts left.
+    world.settle(waits, defer(Pending::RevisionIncomplete)).await;
+    assert_eq!(world.claim(once).await.target, waits.target);
     // A worker with a higher limit goes on.
-    assert_eq!(world.claim(LONG).await.attempt, 2);
+    let again = world.claim(LONG).await;
+    assert_eq!((again.target, again.attempt), (spent.target, 2));
 }
 
 pub(super) async fn a_renewed_claim_outlives_its_first_lease(subject: Arc<dyn Subject>) {
@@ -271,6 +274,20 @@ pub(super) async fn the_next_due_work_is_that_of_a_free_lane(subject: Arc<dyn Su
         due > Duration::from_secs(10) && due <= Duration::from_secs(50),
         "{due:?}"
     );
+}
+
+pub(super) async fn the_next_lapse_is_that_of_the_shortest_lease(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    waiting(&world, 3).await;
+    let minute = Lease {
+        duration: Duration::from_mins(1),
+        ..LONG
+    };
+    for lease in [LONG, minute, LONG] {
+        assert_eq!(world.store.claim(1, lease).await.expect("a claim").len(), 1);
+    }
+    let lapse = world.store.next_due().await.expect("a read").expect("leases end");
+    assert!(lapse <= minute.duration, "{lapse:?}");
 }
 
 pub(super) async fn the_depth_of_the_queue_counts_what_is_live(subject: Arc<dyn Subject>) {

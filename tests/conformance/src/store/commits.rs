@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use occ_core::{
     driver::StateWrite,
+    iam::Role,
     id::{AgentId, ConfigurationId, InstallationId, NamespaceId, SecretId},
     resource::{
         Agent, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding, SecretBindings, SecretDelivery,
@@ -132,11 +133,18 @@ pub(super) async fn each_expectation_holds_or_names_itself(subject: Arc<dyn Subj
     let at = world.now().await;
     let unused = secret(world.namespace, "unused", at);
     let spare = configuration(world.namespace, SecretBindings::new(), at);
+    let role = Role {
+        id: "operators".to_owned(),
+        namespace_id: None,
+        permissions: Vec::new(),
+    };
+    let known = Expect::Role(role.id.clone());
     world
         .commit(
             Change::new()
                 .write(Write::Secret(unused.clone()))
-                .write(Write::Configuration(spare.clone())),
+                .write(Write::Configuration(spare.clone()))
+                .write(Write::Role(role)),
         )
         .await;
     let runtime = |active, desired| Expect::AgentRuntime {
@@ -195,6 +203,7 @@ pub(super) async fn each_expectation_holds_or_names_itself(subject: Arc<dyn Subj
         ),
         (Expect::Agent(agent.id, version), Expect::Agent(AgentId::random(), 1)),
         (Expect::Agent(agent.id, version), Expect::NoInstallation),
+        (known, Expect::Role("nobody".to_owned())),
     ];
     for (holds, fails) in pairs {
         world

@@ -111,6 +111,7 @@ where
             reads_at_once_are_answered_each_by_itself;
         waits:
             a_wait_is_put_off_and_keeps_what_it_recorded,
+            of_what_is_due_at_one_moment_the_oldest_is_claimed_first,
             what_changed_is_not_put_off;
         names:
             an_agents_name_is_unique_in_its_namespace,
@@ -173,6 +174,7 @@ where
             a_lapsed_or_unknown_claim_is_not_renewed,
             work_keeps_its_place_in_a_trace,
             the_next_due_work_is_that_of_a_free_lane,
+            the_next_lapse_is_that_of_the_shortest_lease,
             the_depth_of_the_queue_counts_what_is_live,
             enqueued_work_wakes_a_waiting_worker,
             whatever_moves_work_is_heard_by_who_waits_for_news,
@@ -195,6 +197,7 @@ where
             a_lost_claim_is_due_again_within_half_a_second,
             the_last_attempt_lost_ends_the_work,
             a_published_version_gets_exactly_one_more_attempt,
+            a_live_claim_is_left_alone_beside_one_that_lapsed,
             a_refused_candidates_stop_costs_no_attempt,
             spent_queued_work_ends,
             a_namespace_fails_with_the_work_that_provides_it,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     reason::{Failure, Pending, Success},
-    resource::{DesiredRuntimeState, Namespace, NamespaceStatus},
+    resource::{AgentRevision, DesiredRuntimeState, Namespace, NamespaceStatus},
     store::{WorkState, Write},
     work::{LastAttempt, Lease, Target, Transition},
 };
@@ -34,6 +34,16 @@ fn failed(state: WorkState) -> Failure {
     match state {
         WorkState::Failed { failure, .. } => failure,
         other => panic!("it failed: {other:?}"),
+    }
+}
+
+/// The work that looks after a version once its deployment is over.
+fn first_look(world: &World, revision: &AgentRevision) -> Target {
+    Target::Maintenance {
+        namespace: world.namespace,
+        agent: revision.agent_id,
+        revision: revision.id,
+        bucket: 0,
     }
 }
 
@@ -91,9 +101,15 @@ pub(super) async fn a_lost_claim_is_due_again_within_half_a_second(subject: Arc<
 pub(super) async fn the_last_attempt_lost_ends_the_work(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let agent = world.agent("triage").await;
-    let target = world.deployment(&world.deploy(&agent).await);
+    let revision = world.deploy(&agent).await;
+    let target = world.deployment(&revision);
     lose_all(&world, TWICE).await;
     assert_eq!(failed(world.state(&target).await), Failure::LeaseExpired);
+    // It was never selected: nothing of it is looked after.
+    assert_eq!(
+        world.store.work_state(&first_look(&world, &revision).key()).await,
+        Ok(None)
+    );
     let last = world.evidence(&target).await.pop().expect("evidence");
     assert_eq!(
         (last.details["final"].as_bool(), last.details["attemptCount"].as_u64()),
@@ -124,12 +140,7 @@ pub(super) async fn a_published_version_gets_exactly_one_more_attempt(subject: A
     world.recovered(TWICE).await;
     assert_eq!(failed(world.state(&target).await), Failure::LeaseExpired);
     // The version stays selected: its workload is the one that serves, and it is looked after.
-    let look = Target::Maintenance {
-        namespace: world.namespace,
-        agent: agent.id,
-        revision: revision.id,
-        bucket: 0,
-    };
+    let look = first_look(&world, &revision);
     assert!(matches!(world.state(&look).await, WorkState::Queued { .. }));
     assert_eq!(
         world.read_agent(agent.id).await.expect("the Agent").active_revision_id,
@@ -148,6 +159,48 @@ pub(super) async fn a_published_version_gets_exactly_one_more_attempt(subject: A
         failed(world.state(&world.deployment(&revision)).await),
         Failure::LeaseExpired
     );
+    assert_eq!(
+        world.store.work_state(&first_look(&world, &revision).key()).await,
+        Ok(None)
+    );
+
+    // Nor is one in a Namespace that is not ready.
+    let confined = world.agent("confined").await;
+    let revision = world.deploy(&confined).await;
+    world.select(&revision).await;
+    let failed_namespace = Write::NamespaceStatus {
+        id: world.namespace,
+        status: NamespaceStatus::Failed,
+        deletion_actor: None,
+    };
+    world.write(failed_namespace).await;
+    lose_all(&world, TWICE).await;
+    assert_eq!(
+        failed(world.state(&world.deployment(&revision)).await),
+        Failure::LeaseExpired
+    );
+    assert_eq!(
+        world.store.work_state(&first_look(&world, &revision).key()).await,
+        Ok(None)
+    );
+}
+
+pub(super) async fn a_live_claim_is_left_alone_beside_one_that_lapsed(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    for name in ["lives", "lapses"] {
+        let agent = world.agent(name).await;
+        world.deploy(&agent).await;
+    }
+    let minute = Lease {
+        duration: Duration::from_mins(1),
+        ..LONG
+    };
+    let claim = async |lease| world.store.claim(1, lease).await.expect("a claim").remove(0);
+    let live = claim(minute).await;
+    let lapsed = claim(SHORT).await;
+    assert_eq!(world.recovered(LONG).await, 1);
+    assert_eq!(world.store.renew(lapsed.token, minute).await, Ok(false));
+    assert_eq!(world.store.renew(live.token, minute).await, Ok(true));
 }
 
 pub(super) async fn a_refused_candidates_stop_costs_no_attempt(subject: Arc<dyn Subject>) {

@@ -6,7 +6,7 @@ use occ_core::{
     id::AgentId,
     reason::Pending,
     resource::AgentRevision,
-    store::{Wait, WorkState},
+    store::{Wait, WorkState, Write},
 };
 
 use super::{
@@ -69,11 +69,39 @@ pub(super) async fn a_wait_is_put_off_and_keeps_what_it_recorded(subject: Arc<dy
     assert_eq!((again.target, again.attempt), (claim.target, claim.attempt));
 }
 
+/// Put off at one moment, work is due at one moment.
+pub(super) async fn of_what_is_due_at_one_moment_the_oldest_is_claimed_first(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let mut waits = Vec::new();
+    for number in 0..4 {
+        let agent = world.agent(&format!("agent {number}")).await;
+        let revisions = [world.deploy(&agent).await, world.deploy(&agent).await];
+        for revision in &revisions {
+            waits.push(Wait {
+                delay: Duration::ZERO,
+                ..wait(&world, revision).await
+            });
+        }
+    }
+    assert_eq!(world.store.postpone(&waits).await, Ok(vec![true; waits.len()]));
+    // Of each lane the older one.
+    for older in waits.iter().step_by(2) {
+        let claims = world.store.claim(1, LONG).await.expect("a claim");
+        assert_eq!(claims[0].target.key(), older.key);
+    }
+}
+
 pub(super) async fn what_changed_is_not_put_off(subject: Arc<dyn Subject>) {
     let world = World::new(subject).await;
     let (waits, other) = (world.agent("waits").await, world.agent("other").await);
     let revision = world.deploy(&waits).await;
     let good = wait(&world, &revision).await;
+    // Another Agent is as far as that one is said to be.
+    let further = world.agent("further").await;
+    for _ in 0..good.version {
+        world.write(Write::UpdateAgent(further.clone())).await;
+    }
+    assert_eq!(world.version(further.id).await, good.version + 1);
     let wrong = [
         Wait {
             version: good.version + 1,

@@ -3,6 +3,7 @@
 mod child;
 mod faults;
 mod guards;
+mod locks;
 mod subject;
 #[path = "../world/mod.rs"]
 mod world;
@@ -60,6 +61,10 @@ fn own() -> Vec<Case> {
             the_application_writes_only_through_the_functions,
             only_what_the_anchor_passed_leaves_the_audit,
             the_application_prunes_nothing;
+        locks:
+            a_change_waits_for_whoever_has_what_it_rests_on,
+            what_moves_under_a_claim_waits_for_whoever_takes_it_back,
+            what_somebody_has_hold_of_is_not_put_off;
         faults:
             a_frozen_connection_does_not_stop_claims,
             cut_connections_are_replaced,

@@ -73,6 +73,7 @@ fn own() -> Vec<Case> {
         sharing:
             a_write_waits_for_another_process_and_gives_up_cleanly,
             a_reader_sees_one_moment_while_another_writes,
+            a_worker_that_has_nothing_to_do_waits_for_nobody,
             a_commit_whose_caller_went_away_is_still_whole;
         crash:
             a_killed_writer_leaves_only_whole_changes;

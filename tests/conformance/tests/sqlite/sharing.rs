@@ -1,9 +1,13 @@
 //! Another process on the same file, and callers that go away.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use occ_conformance::store::Subject as _;
-use occ_core::store::{CommitError, DeployQuery, Slice};
+use occ_core::{
+    reason::Pending,
+    store::{Change, CommitError, DeployQuery, Slice, Write},
+    work::{Claim, Lease, Transition},
+};
 
 use crate::{
     crash::whole,
@@ -67,6 +71,48 @@ pub async fn a_reader_sees_one_moment_while_another_writes() {
             .revisions,
         50
     );
+}
+
+/// It looks, and takes no lock: not for what is not due, not for what another worker is at, and not for what has no attempt left.
+pub async fn a_worker_that_has_nothing_to_do_waits_for_nobody() {
+    let subject = SqliteSubject::new().await;
+    let (mut world, store) = (World::create(subject.store()).await, subject.store());
+    let mut other = raw(subject.path()).await;
+    let limit = |max_attempts| Lease {
+        duration: Duration::from_hours(1),
+        max_attempts,
+    };
+    let mut raw = async |statement: &'static str| {
+        sqlx::raw_sql(statement).execute(&mut other).await.expect(statement);
+    };
+    let mut idle = async |lease: Lease, why: &str| {
+        raw("BEGIN IMMEDIATE").await;
+        assert_eq!(store.claim(16, lease).await, Ok(vec![]), "{why}");
+        assert_eq!(store.recover(limit(u32::MAX)).await, Ok(0), "{why}");
+        raw("ROLLBACK").await;
+    };
+    let settled = async |claim: &Claim, delay| {
+        let reason = Pending::DependencyUnavailable;
+        let settle = Write::Settle(claim.token, Transition::Retry { reason, delay });
+        let committed = subject.store().commit(Change::new().write(settle)).await;
+        committed.expect("it settles");
+    };
+    let claimed = async || subject.store().claim(1, limit(5)).await.expect("a claim").remove(0);
+    idle(limit(5), "there is nothing").await;
+    for _ in 0..2 {
+        world.step(Load::Small).await.expect("the change commits");
+    }
+    let first = claimed().await;
+    idle(limit(5), "the only lane is busy").await;
+    settled(&first, Duration::from_hours(1)).await;
+    let second = claimed().await;
+    settled(&second, Duration::ZERO).await;
+    idle(limit(1), "all is spent").await;
+    settled(&claimed().await, Duration::from_hours(1)).await;
+    idle(limit(5), "all is for later").await;
+    // Nor is anything spent while what was granted beyond the limit is left.
+    raw("UPDATE work SET extra_attempts = 1; BEGIN IMMEDIATE").await;
+    assert_eq!(subject.store().recover(limit(2)).await, Ok(0));
 }
 
 /// A client that hangs up drops the future of its commit at any moment: the change is whole or absent, and the next one works.

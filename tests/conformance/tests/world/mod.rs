@@ -136,6 +136,12 @@ impl World {
 
     /// Admits the next version.
     pub async fn step(&mut self, load: Load) -> Result<u64, CommitError> {
+        let (number, change) = self.next(load).await;
+        self.store.commit(change).await.map(|()| number)
+    }
+
+    /// The change that would admit the next version.
+    pub async fn next(&self, load: Load) -> (u64, Change) {
         let read = self
             .store
             .deploy_read(&DeployQuery::rows(self.namespace, self.agent.id))
@@ -197,14 +203,14 @@ impl World {
         };
         let change = Change::new()
             .expect(Expect::RevisionCount(self.agent.id, read.revisions))
+            .write(Write::UpdateAgent(self.agent.clone()))
             .write(Write::Revision {
                 revision: Box::new(revision),
                 bytes,
             })
-            .write(Write::UpdateAgent(self.agent.clone()))
             .write(Write::Enqueue(NewWork::new(target, actor.clone())))
             .state(vec![record])
             .audit(AuditEvent::mutation(actor, "openclaw.agents.deploy", resource));
-        self.store.commit(change).await.map(|()| number)
+        (number, change)
     }
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub struct PlainHarness {
     identity: DriverIdentity,
+    version: &'static str,
     modes: Vec<ExecutionMode>,
     defaults: Option<String>,
 }
@@ -33,9 +34,17 @@ impl PlainHarness {
     pub fn named(id: &str, modes: &[ExecutionMode]) -> Self {
         Self {
             identity: super::identity(DriverKind::Harness, id, "occ/plain"),
+            version: "1.0.0",
             modes: modes.to_vec(),
             defaults: None,
         }
+    }
+
+    /// The same in another version.
+    #[must_use]
+    pub fn versioned(mut self, version: &'static str) -> Self {
+        self.version = version;
+        self
     }
 
     /// The same, which knows its stock workspace files.
@@ -63,7 +72,7 @@ impl Harness for PlainHarness {
     }
 
     fn version(&self) -> &'static str {
-        "1.0.0"
+        self.version
     }
 
     fn modes(&self) -> &[ExecutionMode] {

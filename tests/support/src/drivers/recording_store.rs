@@ -59,6 +59,7 @@ pub struct RecordingStore {
     mute: AtomicBool,
     failing: AtomicUsize,
     late: AtomicUsize,
+    unreadable: AtomicUsize,
 }
 
 impl RecordingStore {
@@ -74,6 +75,7 @@ impl RecordingStore {
             mute: AtomicBool::default(),
             failing: AtomicUsize::default(),
             late: AtomicUsize::default(),
+            unreadable: AtomicUsize::default(),
         }
     }
 
@@ -100,6 +102,11 @@ impl RecordingStore {
     /// So many claims find nothing, as if somebody else had been first.
     pub fn lose_claims(&self, times: usize) {
         self.late.store(times, Ordering::Relaxed);
+    }
+
+    /// So many reads of what a pass needs fail.
+    pub fn fail_pass_reads(&self, times: usize) {
+        self.unreadable.store(times, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -135,10 +142,10 @@ impl RecordingStore {
     }
 }
 
-/// Whether there was one left.
-fn one_less(of: &AtomicUsize) -> bool {
-    of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
-        .is_ok()
+/// Whether one was left, which is one less now.
+fn one_less(left: &AtomicUsize) -> bool {
+    let less = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -214,6 +221,14 @@ macro_rules! passed_on {
                 self.inner.renew(token, lease).await
             }
 
+            async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
+                self.seen(|watch| watch.called("pass_read"));
+                if one_less(&self.unreadable) {
+                    return Err(StoreError::Unavailable);
+                }
+                self.inner.pass_read(target).await
+            }
+
             async fn commit(&self, change: Change) -> Result<(), CommitError> {
                 self.seen(|watch| watch.called("commit"));
                 let fate = lock(&self.fates).pop_front();
@@ -242,7 +257,6 @@ macro_rules! passed_on {
 }
 
 crate::store_reads! { passed_on
-    fn pass_read(&self, target: &Target) -> StoreResult<PassRead>;
     fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>>;
     fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>>;
     fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;

@@ -297,16 +297,28 @@ impl World {
         compute: NullCompute,
         optional: Optional,
     ) -> ControlPlane {
-        let parts = Parts {
+        let modes = [ExecutionMode::Embedded, ExecutionMode::Dedicated];
+        self.composed(Parts {
             compute: Arc::new(compute),
-            harnesses: vec![PlainHarness::named(
-                "plain",
-                &[ExecutionMode::Embedded, ExecutionMode::Dedicated],
-            )],
+            harnesses: vec![PlainHarness::named("plain", &modes)],
             secret,
             sandbox: None,
             optional,
-        };
+        })
+    }
+
+    /// The same database with this Harness alone.
+    pub fn speaking(&self, harness: PlainHarness) -> ControlPlane {
+        self.composed(Parts {
+            compute: Arc::default(),
+            harnesses: vec![harness],
+            secret: None,
+            sandbox: None,
+            optional: Optional::default(),
+        })
+    }
+
+    fn composed(&self, parts: Parts) -> ControlPlane {
         let (drivers, _) = parts.compose(&host(self.files.path(), &self.store));
         ControlPlane::new(Arc::clone(&self.store) as _, Arc::new(drivers))
     }
