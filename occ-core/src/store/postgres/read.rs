@@ -97,7 +97,7 @@ const DEPLOYMENT: &str = records!(
             SELECT q.kind, q.revision_id, q.available_at FROM work q
             WHERE q.lane = r.agent_id AND q.state = 'claimed' AND q.lease_expires_at <= occ.present()
         ) c LEFT JOIN revisions n ON n.id = c.revision_id
-        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR n.number > r.number) AS cleanup_at
+        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR (c.kind <> 'credentials_withdrawn' AND n.number > r.number)) AS cleanup_at
     FROM revisions r
     JOIN agents a ON a.id = r.agent_id
     -- Work of another owner is no evidence of this deployment.
@@ -161,6 +161,7 @@ fn namespace_pass(facts: &Record) -> Result<PassRead, Fault> {
         live: Vec::new(),
         setup: None,
         secrets: Vec::new(),
+        sources: Vec::new(),
         account: None,
         deployment: None,
     })
@@ -339,6 +340,7 @@ impl PostgresStore {
             agent,
             setup: facts.part("setup", resource::setup)?,
             secrets: each(&records, "secret", resource::secret)?,
+            sources: Vec::new(),
             account: None,
             deployment: facts.part("deployment", work::state)?.filter(work::over),
             live: versions.into_iter().filter(|row| row.live).collect(),
@@ -352,6 +354,14 @@ impl PostgresStore {
                 .map(TryInto::try_into)
                 .transpose()
                 .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
+        }
+        for source in pass.source_ids() {
+            let row = self
+                .read_owned(namespace, OwnedKind::CredentialSource, &source.to_string())
+                .await?;
+            let source = row.map(TryInto::try_into).transpose();
+            pass.sources
+                .extend(source.map_err(|_: StoreError| Fault::Corrupt("CredentialSource"))?);
         }
         Ok(pass)
     }

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 9] = [
+const MIGRATIONS: [(i64, &[&str]); 10] = [
     (
         1,
         &[
@@ -31,6 +31,7 @@ const MIGRATIONS: [(i64, &[&str]); 9] = [
             include_str!("migrations/0009_waits.sql"),
         ],
     ),
+    (10, &[include_str!("migrations/0010_credential_sources.sql")]),
 ];
 
 /// The version that this program needs.
