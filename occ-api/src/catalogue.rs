@@ -5,13 +5,14 @@ use occ_core::{
     control::{
         AccountView, AuditVerification, ConfigurationSummary, CreateAccessBinding, CreateAgent, CreateAgentToken,
         CreateConfiguration, CreateNamespace, CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey,
-        CredentialStatus, DiagnosticsView, LogsView, NamedPlugin, PersonView, PluginCatalogView, RevisionRead,
-        RevisionView, SecretView, ServicePrincipalView, SetAccountCredential, StopView, UpdateAgent,
-        UpdateConfiguration, UpdatePreset, WorkspaceFileView, WrittenFile,
+        CredentialSourceView, CredentialStatus, DiagnosticsView, InstallationView, LogsView, NamedPlugin, PersonView,
+        PluginCatalogView, RegisterCredentialSource, RevisionRead, RevisionView, SecretView, ServicePrincipalView,
+        SetAccountCredential, StopView, UpdateAgent, UpdateConfiguration, UpdateCredentialSource, UpdatePreset,
+        WithdrawalView, WorkspaceFileView, WrittenFile,
     },
     driver::{GatewayEndpoint, PluginDetails},
     iam::{AccessBinding, Role},
-    resource::{Agent, Backend, Configuration, Installation, Namespace, Preset},
+    resource::{Agent, Backend, Configuration, Namespace, Preset},
     status::Deployment,
 };
 use schemars::JsonSchema;
@@ -143,8 +144,8 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "getInstallation",
         "GET",
         "/installation",
-        One(of::<Installation>),
-        "The Installation.",
+        One(of::<InstallationView>),
+        "The Installation, and what its drivers offer to whoever makes Agents.",
     ),
     op(
         "listAuditRecords",
@@ -492,42 +493,62 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "listCredentialSources",
         "GET",
         below!("/credential-sources"),
-        List(of::<NoFields>),
-        "The credential sources; none without a Credential Gateway.",
-    ),
+        Page(of::<CredentialSourceView>),
+        "The credential sources that the caller may read.",
+    )
+    .query(PAGED),
     op(
         "registerCredentialSource",
         "POST",
         below!("/credential-sources"),
-        One(of::<NoFields>),
-        "Registers a credential source; refused without a Credential Gateway.",
+        One(of::<CredentialSourceView>),
+        "Registers a credential source with the selected Credential Gateway, which keeps a copy of its credentials.",
     )
-    .taking(64 * KIB, of::<AnyObject>)
+    .taking(128 * KIB, of::<RegisterCredentialSource>)
     .status(201)
-    .also(&[409]),
+    .once(),
     op(
         "getCredentialSource",
         "GET",
         below!("/credential-sources/{source}"),
-        One(of::<NoFields>),
-        "A credential source.",
+        One(of::<CredentialSourceView>),
+        "A credential source, and how the gateway sees it now.",
     ),
     op(
         "updateCredentialSource",
         "PATCH",
         below!("/credential-sources/{source}"),
-        One(of::<NoFields>),
-        "Changes a credential source.",
+        One(of::<CredentialSourceView>),
+        "Reads a credential source's credentials anew.",
     )
-    .taking(64 * KIB, of::<AnyObject>),
+    .taking(64 * KIB, of::<UpdateCredentialSource>)
+    .also(&[409]),
     op(
         "deleteCredentialSource",
         "DELETE",
         below!("/credential-sources/{source}"),
         Nothing,
-        "Removes a credential source.",
+        "Deletes a credential source that no Agent uses, and the gateway's copy of its credentials.",
     )
-    .status(204),
+    .status(204)
+    .also(&[409]),
+    op(
+        "withdrawCredentialSource",
+        "POST",
+        agent!("/credential-sources/{source}/withdraw"),
+        One(of::<WithdrawalView>),
+        "Asks for the end of the use of a credential source by the Agent's selected version, which a worker brings about.",
+    )
+    .status(202)
+    .also(&[409]),
+    op(
+        "getCredentialSourceWithdrawal",
+        "GET",
+        agent!("/credential-sources/{source}/withdrawal"),
+        One(of::<WithdrawalView>),
+        "How far the withdrawal of a credential source from the Agent's selected version is.",
+    )
+    .also(&[409]),
     op(
         "listPresets",
         "GET",
@@ -859,10 +880,6 @@ pub(crate) static OPERATIONS: &[Operation] = &[
 #[derive(serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoFields {}
-
-/// Any object: what it must hold is decided by a driver that is not selected.
-#[derive(serde::Deserialize, JsonSchema)]
-pub(crate) struct AnyObject {}
 
 /// The operation of a route.
 pub(crate) fn find(method: &Method, template: &str) -> Option<&'static Operation> {

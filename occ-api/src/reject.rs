@@ -38,7 +38,8 @@ pub(crate) const fn status(code: ApiCode) -> StatusCode {
         | ApiCode::NamespaceNotEmpty
         | ApiCode::InstallationExists
         | ApiCode::ServiceAccountDriverNotConfigured
-        | ApiCode::CredentialGatewayNotConfigured => StatusCode::CONFLICT,
+        | ApiCode::CredentialGatewayNotConfigured
+        | ApiCode::CredentialWithdrawalInProgress => StatusCode::CONFLICT,
         ApiCode::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ApiCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ApiCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,

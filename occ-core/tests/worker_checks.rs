@@ -161,6 +161,7 @@ fn whoever_deploys_must_still_read_the_account_behind_a_token() {
         binding: HarnessAuth::CodexPat { source },
         secret: None,
         account: None,
+        source: None,
     };
     let pass = scene.pass();
     let Step::Authorize(asked) = pass.decide() else {

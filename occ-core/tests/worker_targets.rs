@@ -6,10 +6,10 @@ mod pass_fixture;
 use std::time::Duration;
 
 use occ_core::{
-    driver::{EffectError, NamespaceState, Stop},
+    driver::{AttachmentCondition, EffectError, Fault, FaultKind, NamespaceState, Stop, Terminal},
     id::NamespaceId,
     reason::{Dependency, Failure, Pending, Success},
-    resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
+    resource::{AgentStatus, CredentialSource, DesiredRuntimeState, NamespaceStatus, WithdrawalState},
     store::{Expect, Write},
     work::Transition,
     worker::{Authority, Consequences, Event, Outcome, Step, WriteBox, consequences},
@@ -209,4 +209,107 @@ fn a_namespace_becomes_ready_or_failed_with_its_work() {
     let row = deleted.read.namespace.as_mut().expect("the Namespace");
     row.namespace.status = NamespaceStatus::Deleting;
     assert_eq!(consequences(&transition, &deleted), Consequences::default());
+}
+
+#[test]
+fn a_withdrawal_ends_once_the_gateway_shows_it() {
+    for shown in [AttachmentCondition::Revoked, AttachmentCondition::Absent] {
+        let run = Scene::replacement().withdrawing().run(&Answers {
+            withdrawn: Ok(shown),
+            ..Answers::default()
+        });
+        assert_eq!(run.steps, ["Authorize", "Withdraw", "Finish"]);
+        assert_eq!(run.success(), Some(Success::CredentialsWithdrawn));
+        assert_eq!(run.audits(), ["openclaw.agents.lifecycle.credentials_withdraw -"]);
+        let written: Vec<_> = run.writes().collect();
+        let [Write::UpdateOwned(row)] = &written[..] else {
+            panic!("the source alone is written: {written:?}");
+        };
+        let source: CredentialSource = row.clone().try_into().expect("a source");
+        let withdrawal = &source.withdrawals[0];
+        assert_eq!((source.version, withdrawal.state), (2, WithdrawalState::Revoked));
+        assert_eq!(withdrawal.completed_at, Some(run.pass.read.now));
+    }
+}
+
+#[test]
+fn a_withdrawal_that_is_not_shown_yet_is_tried_for_an_hour_and_stays_asked_for() {
+    let away = || EffectError::from(Fault::new("reach the gateway", FaultKind::Unavailable));
+    for (withdrawn, waits) in [
+        (Ok(AttachmentCondition::Ready), Pending::ReconciliationPending),
+        (Ok(AttachmentCondition::Withheld), Pending::ReconciliationPending),
+        (Err(away()), Pending::DependencyUnavailable),
+        (Err(EffectError::UnknownOutcome), Pending::DependencyUnavailable),
+    ] {
+        let answers = Answers {
+            withdrawn,
+            ..Answers::default()
+        };
+        let mut scene = Scene::replacement().withdrawing();
+        // The deadline of a deployment is not that of a withdrawal.
+        let run = scene.late().run(&answers);
+        assert!(
+            matches!(run.transition(), Transition::Defer { reason, .. } if reason == waits),
+            "{:?}",
+            run.outcome
+        );
+        scene.age = Duration::from_hours(1);
+        let run = scene.run(&answers);
+        assert!(
+            matches!(run.transition(), Transition::Fail { failure, .. } if failure == Failure::DependencyUnavailable)
+        );
+        assert_eq!(run.writes().count(), 0, "it stays asked for");
+    }
+}
+
+#[test]
+fn a_withdrawal_is_refused_where_nothing_may_be_asked_of_the_gateway() {
+    let denied = Answers {
+        authority: Ok(Authority::ActorGone),
+        ..Answers::default()
+    };
+    let run = Scene::replacement().withdrawing().run(&denied);
+    assert!(matches!(run.transition(), Transition::Fail { failure, .. } if failure == Failure::ActorRevoked));
+    assert_eq!(
+        run.audits(),
+        ["openclaw.agents.credential_sources.withdraw ACTOR_REVOKED"]
+    );
+
+    for other in [None, Some("another".to_owned())] {
+        let mut scene = Scene::replacement().withdrawing();
+        scene.credential_gateway = other;
+        let run = scene.run(&Answers::default());
+        assert_eq!(run.steps, ["Authorize", "Finish"]);
+        let failed = Failure::CredentialGatewayMismatch;
+        assert!(matches!(run.transition(), Transition::Fail { failure, .. } if failure == failed));
+    }
+
+    for (error, failed) in [
+        (EffectError::Ownership, Failure::OwnershipConflict),
+        (
+            EffectError::Terminal(Terminal::CredentialSourceUnavailable),
+            Failure::CredentialSourceUnavailable,
+        ),
+    ] {
+        let run = Scene::replacement().withdrawing().run(&Answers {
+            withdrawn: Err(error),
+            ..Answers::default()
+        });
+        assert!(matches!(run.transition(), Transition::Fail { failure, .. } if failure == failed));
+    }
+}
+
+#[test]
+fn a_withdrawal_that_was_done_or_asked_for_anew_does_nothing() {
+    let mut done = Scene::replacement().withdrawing();
+    done.read.sources[0].withdrawals[0].state = WithdrawalState::Revoked;
+    let mut anew = Scene::replacement().withdrawing();
+    anew.read.sources[0].withdrawals[0].operation = uuid::Uuid::new_v4();
+    let mut gone = Scene::replacement().withdrawing();
+    gone.read.sources.clear();
+    for scene in [done, anew, gone] {
+        let run = scene.run(&Answers::default());
+        assert_eq!(run.steps, ["Authorize", "Finish"]);
+        assert_eq!(run.success(), Some(Success::SupersededTarget));
+    }
 }

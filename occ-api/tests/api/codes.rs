@@ -13,7 +13,10 @@ use occ_test_support::drivers::{NullCompute, World};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::served::{Seen, Served, store};
+use crate::{
+    served::{Seen, Served, store},
+    sources::{Used, used},
+};
 
 /// What produces a code.
 enum Produced {
@@ -121,6 +124,11 @@ async fn produce(code: ApiCode) -> Produced {
                 },
             });
             Produced::Http(served.json(Method::POST, &served.agents(), &body).await)
+        }
+        ApiCode::CredentialWithdrawalInProgress => {
+            let Used { served, source, usage } = used().await;
+            served.send(Method::POST, &format!("{usage}/withdraw")).await;
+            Produced::Http(served.send(Method::DELETE, &source).await)
         }
         ApiCode::PreconditionFailed => {
             let served = Served::new().await;

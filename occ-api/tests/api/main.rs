@@ -17,5 +17,6 @@ mod races;
 mod refusals;
 mod resources;
 mod served;
+mod sources;
 mod waiting;
 mod workspace;

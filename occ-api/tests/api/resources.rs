@@ -214,7 +214,9 @@ async fn a_preset_is_kept_changed_and_deleted() {
 async fn without_their_drivers_credential_sources_and_plugins_are_refused_with_their_codes() {
     let served = Served::new().await;
     let sources = served.path("/credential-sources");
-    let seen = served.json(Method::POST, &sources, &json!({ "name": "a" })).await;
+    let seen = served
+        .json(Method::POST, &sources, &json!({ "name": "a", "type": "openai" }))
+        .await;
     assert_eq!(
         (seen.status.as_u16(), seen.code()),
         (409, "CREDENTIAL_GATEWAY_NOT_CONFIGURED")

@@ -70,6 +70,10 @@ fn abilities(registration: &Registration) -> Option<Vec<Capability>> {
         Built::Sandbox(driver) => capabilities(&*driver),
         Built::Secret(driver) => capabilities(&*driver),
         Built::Plugin(driver) => capabilities(&*driver),
-        Built::Configuration(_) | Built::Iam(_) | Built::Harness(_) | Built::ServiceAccount(_) => Vec::new(),
+        Built::Configuration(_)
+        | Built::Iam(_)
+        | Built::Harness(_)
+        | Built::ServiceAccount(_)
+        | Built::CredentialGateway(_) => Vec::new(),
     })
 }

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use occ_core::{
+    control::InstallationView,
     iam::NoPolicy,
     installation::{InstallationFile, compose},
     registry::{HostServices, Registry},
-    resource::{Backend, Installation},
+    resource::Backend,
 };
 
 use super::{Context, word};
@@ -45,8 +46,8 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
     match noun.verb {
         Verb::Show => {
             let client = noun.home.client(cx.connection)?;
-            let installation: Installation = client.get("/installation").await?;
-            cx.output.one(&installation, |installation| {
+            let read: InstallationView = client.get("/installation").await?;
+            cx.output.one(&read, |InstallationView { installation, .. }| {
                 vec![
                     ("name", installation.name.to_string()),
                     ("id", installation.id.to_string()),

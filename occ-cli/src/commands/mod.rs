@@ -6,6 +6,7 @@ pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod configuration;
+pub(crate) mod credential_source;
 pub(crate) mod drivers;
 pub(crate) mod explain;
 pub(crate) mod installation;

@@ -184,6 +184,14 @@ async fn preflight(drivers: &Drivers) -> Done {
             ))
         })?;
     }
+    if let Some(gateway) = &drivers.credential_gateway {
+        gateway.preflight(&cx).await.map_err(|error| {
+            Failure::startup(format!(
+                "the Credential Gateway {} cannot work here: {error}",
+                gateway.identity().id
+            ))
+        })?;
+    }
     let warnings = drivers.compute.preflight(&cx).await.map_err(|error| {
         Failure::startup(format!(
             "the Compute Driver {} cannot work here: {error}",

@@ -1,6 +1,9 @@
 //! Admission of an Agent's draft: its creation and its changes (seed: Agents; spec/engine 3.1).
 
-use super::{DetailCode, Grants, Refusal, plugins, source};
+use super::{
+    DetailCode, Grants, Refusal, plugins,
+    source::{self, Sources},
+};
 use crate::{
     driver::{AccessRequest, Action, PluginDriver, ResourceKind, ResourceRef},
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
@@ -31,6 +34,8 @@ pub struct DraftInputs<'a> {
     pub backends: &'a [Backend],
     /// The credential sources that the request names.
     pub credential_sources: &'a [CredentialSourceId],
+    /// The records of the credential sources that the request names.
+    pub sources: Sources<'a>,
     /// The plugins that the request selects; what is kept or cleared is not named.
     pub plugins: &'a Plugins,
     /// Who approves, if the request says so.
@@ -217,7 +222,12 @@ fn granted(i: &DraftInputs<'_>, auth: Option<&HarnessAuth>) -> Result<(), Refusa
 }
 
 fn current_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    granted(i, current(i)?.harness_auth.as_ref())
+    let agent = current(i)?;
+    granted(i, agent.harness_auth.as_ref())?;
+    agent.credential_sources.iter().try_for_each(|source| {
+        let request = source::operate_source(i.caller, i.namespace, source.source_id);
+        i.grants.require(&request).map(|_| ())
+    })
 }
 
 /// A Secret of another Namespace is a malformed request; an account that is not in the Agent's Namespace is not found (seed:
@@ -241,7 +251,7 @@ fn harness_auth_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
 
 fn harness_auth_source(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     i.harness_auth.as_ref().map_or(Ok(()), |auth| {
-        source::auth_source(i.secrets, i.account, auth, i.secret_driver)
+        source::auth_source(i.secrets, i.account, i.sources, auth, i.secret_driver)
     })
 }
 
@@ -252,13 +262,9 @@ fn credential_sources_permission(i: &DraftInputs<'_>) -> Result<(), Refusal> {
     })
 }
 
-/// No Installation of this version selects a Credential Gateway.
 fn credential_sources_gateway(i: &DraftInputs<'_>) -> Result<(), Refusal> {
-    if i.credential_sources.is_empty() {
-        Ok(())
-    } else {
-        Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured))
-    }
+    let mut named = i.credential_sources.iter();
+    named.try_for_each(|id| i.sources.usable(*id).map(|_| ()))
 }
 
 fn plugins_supported(i: &DraftInputs<'_>) -> Result<(), Refusal> {

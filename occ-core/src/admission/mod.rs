@@ -9,7 +9,7 @@ mod phrase;
 pub(crate) mod plugins;
 mod record;
 mod refusal;
-pub(crate) mod source;
+pub mod source;
 
 pub use grants::Grants;
 pub(crate) use grants::denied;

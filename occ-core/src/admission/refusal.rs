@@ -180,6 +180,7 @@ impl Refusal {
             DriverKind::Harness => "The Harness is unavailable.",
             DriverKind::ServiceAccount => "The Service Account Driver is unavailable.",
             DriverKind::Plugin => "The Plugin Driver is unavailable.",
+            DriverKind::CredentialGateway => "The Credential Gateway is unavailable.",
         })
     }
 

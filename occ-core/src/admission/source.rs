@@ -5,7 +5,9 @@ use crate::{
     driver::{AccessRequest, Action, ResourceRef},
     id::{CredentialSourceId, NamespaceId, SecretId, ServiceAccountId},
     reason::ApiCode,
-    resource::{HarnessAuth, PrincipalId, Secret, SecretBindings, ServiceAccount, TokenSource},
+    resource::{
+        CredentialSource, HarnessAuth, PrincipalId, Secret, SecretBindings, ServiceAccount, SourceState, TokenSource,
+    },
 };
 
 /// A Secret of another Secret Driver, named as the model credential.
@@ -21,6 +23,9 @@ pub(crate) const ACCOUNT_OF_OTHER_DRIVER: &str =
 pub(crate) const TOKEN_OF_OTHER_DRIVER: &str = "The service account's access token is stored through another Secret Driver. Select that one, or bind another account.";
 /// A service account whose deletion was begun.
 pub(crate) const ACCOUNT_BEING_DELETED: &str = "The service account is being deleted.";
+/// A credential source of another Credential Gateway.
+pub(crate) const SOURCE_OF_OTHER_GATEWAY: &str =
+    "The credential source is another Credential Gateway's than the selected one. Name a source of the selected one.";
 /// A Secret whose deletion was begun.
 pub(crate) const BEING_DELETED: &str = "The Secret is being deleted.";
 
@@ -146,11 +151,37 @@ pub(crate) fn bindings_owned(secrets: &[Secret], bindings: &SecretBindings, driv
         .try_for_each(|binding| owned(secrets, binding.source.id, driver, BINDING_OF_OTHER_DRIVER).map(|_| ()))
 }
 
-/// The binding's record: a Secret of the selected driver, or a service account. Credential sources do not exist in an
-/// Installation without a Credential Gateway.
+/// The selected Credential Gateway, and the records of credential sources that a request is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sources<'a> {
+    /// The gateway's id; none when none is selected.
+    pub gateway: Option<&'a str>,
+    /// Those that exist.
+    pub rows: &'a [CredentialSource],
+}
+
+impl<'a> Sources<'a> {
+    /// A source that can be used: 409 without a gateway, 404 without a record, 503 when another gateway has it.
+    pub(crate) fn usable(&self, id: CredentialSourceId) -> Result<&'a CredentialSource, Refusal> {
+        let not_configured = Refusal::new(ApiCode::CredentialGatewayNotConfigured);
+        let gateway = self.gateway.ok_or(not_configured)?;
+        let row = self.rows.iter().find(|row| row.id == id);
+        let row = row.ok_or_else(Refusal::not_found)?;
+        if row.gateway_id != gateway {
+            Err(Refusal::unavailable(SOURCE_OF_OTHER_GATEWAY))
+        } else if row.state == SourceState::Ready {
+            Ok(row)
+        } else {
+            Err(Refusal::conflict("The credential source is not ready."))
+        }
+    }
+}
+
+/// The binding's record: a Secret of the selected driver, a service account, or a credential source of the selected gateway.
 pub(crate) fn auth_source(
     secrets: &[Secret],
     account: Option<&ServiceAccount>,
+    sources: Sources<'_>,
     auth: &HarnessAuth,
     driver: &str,
 ) -> Result<(), Refusal> {
@@ -169,7 +200,7 @@ pub(crate) fn auth_source(
             Some(account) if account.deleting => Err(Refusal::conflict(ACCOUNT_BEING_DELETED)),
             Some(_) => Ok(()),
         },
-        HarnessAuth::CredentialSource { .. } => Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured)),
+        HarnessAuth::CredentialSource { source_id } => sources.usable(*source_id).map(|_| ()),
         HarnessAuth::Runtime {} => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Agents: drafts and reads (seed: Agents; spec/engine 1.9, 3.1).
 
 use super::{
-    AgentCredentialSource, AgentView, Answer, Caller, ControlPlane, CreateAgent, Page, PageQuery, Tag, UpdateAgent,
+    AgentView, Answer, Caller, ControlPlane, CreateAgent, Page, PageQuery, Tag, UpdateAgent,
     commit::Tries,
     configurations::bound,
     installation::opaque,
@@ -13,14 +13,16 @@ use crate::{
     admission::{
         DetailCode, Grants, Refusal,
         draft::{self, DraftInputs},
-        plugins, source,
+        plugins,
+        source::{self, Sources},
     },
     audit::Authorization,
     driver::{Action, ResourceRef},
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
     resource::{
-        Agent, AgentStatus, Approver, BackendId, DesiredRuntimeState, HarnessAuth, InvalidWorkspaceFile, OwnedKind,
-        PluginId, PluginSelection, Plugins, Secret, ServiceAccount, WorkspaceFiles, WorkspaceSetup,
+        Agent, AgentCredentialSource, AgentStatus, Approver, BackendId, CredentialSource, DesiredRuntimeState,
+        HarnessAuth, InvalidWorkspaceFile, OwnedKind, PluginId, PluginSelection, Plugins, Secret, ServiceAccount,
+        WorkspaceFiles, WorkspaceSetup,
     },
     store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Slice, Write},
 };
@@ -49,6 +51,7 @@ struct Draft {
     configuration: Option<ConfigurationRow>,
     secrets: Vec<Secret>,
     account: Option<ServiceAccount>,
+    sources: Vec<CredentialSource>,
 }
 
 impl ControlPlane {
@@ -88,6 +91,7 @@ impl ControlPlane {
                     backend_id: input.backend_id.clone(),
                     harness_auth: input.harness_auth,
                     execution_mode: input.execution_mode,
+                    credential_sources: input.credential_sources.clone(),
                     plugins: input.plugins.clone(),
                     plugin_approvers: input.plugin_approvers.clone(),
                     desired_runtime_state: DesiredRuntimeState::Stopped,
@@ -248,12 +252,15 @@ impl ControlPlane {
         let configuration = self.store.configuration(namespace, named.configuration_id).await?;
         let current = agent_row.as_ref().and_then(|row| row.agent.harness_auth);
         let auths = [current, named.harness_auth];
+        let used = agent_row.iter().flat_map(|row| &row.agent.credential_sources);
+        let used = used.map(|source| source.source_id);
+        let asked: Vec<_> = named.credential_sources.iter().copied().chain(used).collect();
         let questions = draft::required(
             op.principal(),
             namespace,
             named.configuration_id,
             &auths,
-            &named.credential_sources,
+            &asked,
             configuration.as_ref(),
         );
         let grants = Grants::new(op.decide(questions).await?).and([allowed.clone()]);
@@ -277,6 +284,14 @@ impl ControlPlane {
             }
             None => None,
         };
+        let mediated = named.harness_auth.as_ref().and_then(HarnessAuth::credential_source);
+        let mut mediated: Vec<_> = mediated
+            .into_iter()
+            .chain(named.credential_sources.iter().copied())
+            .collect();
+        mediated.sort_unstable();
+        mediated.dedup();
+        let sources = self.named_sources(namespace, &mediated).await?;
         draft::admit(&DraftInputs {
             caller: op.principal(),
             namespace,
@@ -286,6 +301,10 @@ impl ControlPlane {
             backend_id: named.backend_id,
             backends: self.drivers.backends(),
             credential_sources: &named.credential_sources,
+            sources: Sources {
+                gateway: self.drivers.gateway_id(),
+                rows: &sources,
+            },
             plugins: named.plugins,
             plugin_approvers: named.plugin_approvers,
             plugin_driver: self.drivers.plugin.as_deref(),
@@ -303,6 +322,7 @@ impl ControlPlane {
             configuration,
             secrets,
             account,
+            sources,
         })
     }
 
@@ -330,6 +350,9 @@ impl Draft {
             Some(account) => change.expect(Expect::Owned(account.id.to_string(), account.version)),
             None => change,
         };
+        let change = self.sources.iter().fold(change, |change, source| {
+            change.expect(Expect::Owned(source.id.to_string(), source.version))
+        });
         bound(change, &self.secrets)
     }
 }
@@ -350,6 +373,9 @@ fn changed(mut agent: Agent, input: &UpdateAgent) -> Agent {
     }
     input.backend_id.clone().apply(&mut agent.backend_id);
     input.harness_auth.apply(&mut agent.harness_auth);
+    if let Some(sources) = &input.credential_sources {
+        agent.credential_sources.clone_from(sources);
+    }
     if let Some(plugins) = &input.plugins {
         agent.plugins.clone_from(plugins);
     }

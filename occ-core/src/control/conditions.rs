@@ -67,6 +67,7 @@ impl Tag {
             &agent.backend_id,
             agent.harness_auth,
             agent.execution_mode,
+            &agent.credential_sources,
             &agent.plugins,
             &agent.plugin_approvers,
         );

@@ -23,8 +23,9 @@ use crate::{
     driver::{Action, DriverKind, OperationContext, ResourceRef},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{
-        Agent, AgentRevision, BackendRef, DesiredRuntimeState, Document, NamespaceStatus, OwnedKind, PrincipalId,
-        SecretBinding, SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
+        Agent, AgentCredentialSource, AgentRevision, BackendRef, CredentialSource, DesiredRuntimeState, Document,
+        NamespaceStatus, OwnedKind, PrincipalId, SecretBinding, SecretDelivery, SecretSource, SecretSourceKind,
+        ServiceAccount,
     },
     revision,
     store::{AgentRow, Change, ConfigurationRow, DeployQuery, DeployRead, Expect, Write},
@@ -107,6 +108,8 @@ impl ControlPlane {
                 None => None,
             };
             let account = self.named_account(&mut read, namespace).await?;
+            let used = read.agent.as_ref().map(|row| deploy::source_ids(&row.agent));
+            let sources = self.named_sources(namespace, &used.unwrap_or_default()).await?;
             let questions = deploy::required(caller, &read);
             let grants = Grants::new(op.decide_in(&cx, questions).await?).and([allowed.clone()]);
             let gathering = Gathering {
@@ -136,6 +139,7 @@ impl ControlPlane {
                 secrets: answers.secrets,
                 credentials: answers.credentials,
                 account: account.clone(),
+                sources: sources.clone(),
                 drivers: &self.drivers,
             };
             let admitted = deploy::admit(&inputs)?;
@@ -148,6 +152,7 @@ impl ControlPlane {
             let source = Source {
                 draft: row,
                 account: account.as_ref(),
+                sources: &sources,
                 earlier,
             };
             let view = RevisionView::from(frozen.revision.clone());
@@ -212,6 +217,13 @@ impl ControlPlane {
         row.agent.backend_id = snapshot.backend_id;
         row.agent.harness_auth = Some(snapshot.harness_auth.binding);
         row.agent.execution_mode = snapshot.harness.mode;
+        row.agent.credential_sources = snapshot
+            .credential_sources
+            .iter()
+            .map(|frozen| AgentCredentialSource {
+                source_id: frozen.source_id,
+            })
+            .collect();
         row.agent.plugins = snapshot.plugins.map(|frozen| frozen.plugins).unwrap_or_default();
         row.agent.plugin_approvers = snapshot.plugin_approvers;
         let binding = |id| SecretBinding {
@@ -376,6 +388,8 @@ struct Source<'a> {
     draft: &'a AgentRow,
     /// The service account behind its token.
     account: Option<&'a ServiceAccount>,
+    /// The credential sources.
+    sources: &'a [CredentialSource],
     /// The earlier version that is repeated.
     earlier: Option<RevisionId>,
 }
@@ -403,6 +417,9 @@ fn admission_change(
     }
     if let Some(account) = source.account {
         change = change.expect(Expect::Owned(account.id.to_string(), account.version));
+    }
+    for used in source.sources {
+        change = change.expect(Expect::Owned(used.id.to_string(), used.version));
     }
     let target = Target::Revision {
         namespace,

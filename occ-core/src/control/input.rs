@@ -1,16 +1,17 @@
 //! What callers send. Each type is the closed body of its API request; what parsed has the right form.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 
 use crate::{
     iam::{ExactResource, Permission},
-    id::{ConfigurationId, CredentialSourceId, NamespaceId},
+    id::{ConfigurationId, NamespaceId},
     resource::{
-        AccountCredentialKind, Approver, BackendId, ConfigurationKind, Document, ExecutionMode, HarnessAuth,
-        LaunchSettings, Name, Plugins, PrincipalId, SecretBindings, SecretSource, WorkspaceFiles,
+        AccountCredentialKind, AgentCredentialSource, Approver, BackendId, ConfigurationKind, Document, ExecutionMode,
+        HarnessAuth, LaunchSettings, Name, Plugins, PrincipalId, SecretBindings, SecretSource, SourceField, SourceType,
+        WorkspaceFiles,
     },
 };
 
@@ -189,14 +190,6 @@ pub struct UpdateAgent {
     pub plugin_approvers: Patch<Vec<Approver>>,
 }
 
-/// A credential source that an Agent uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AgentCredentialSource {
-    /// The source.
-    pub source_id: CredentialSourceId,
-}
-
 /// A new service account.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -216,6 +209,35 @@ pub struct SetAccountCredential {
     pub kind: AccountCredentialKind,
     /// The Secret that holds it.
     pub source: SecretSource,
+}
+
+/// A new credential source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RegisterCredentialSource {
+    /// Its name, unique among the Namespace's sources.
+    pub name: Name,
+    /// What it is, in the gateway's catalogue.
+    #[serde(rename = "type")]
+    pub kind: SourceType,
+    /// Its settings: exactly those of its type; at most 32, each of at most 2048 characters.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 32))]
+    pub config: BTreeMap<SourceField, String>,
+    /// The Secrets that its credentials are read from, now: exactly those of its type.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 16))]
+    pub secrets: BTreeMap<SourceField, SecretSource>,
+}
+
+/// Reads the credentials of a source anew.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateCredentialSource {
+    /// The Secrets that its credentials are read from; those that it had when not said.
+    #[serde(default, deserialize_with = "said")]
+    #[schemars(with = "BTreeMap<SourceField, SecretSource>", extend("maxProperties" = 16))]
+    pub secrets: Option<BTreeMap<SourceField, SecretSource>>,
 }
 
 /// A new Preset.

@@ -1,7 +1,7 @@
 //! The Installation and its first set-up (spec/engine 1.3, 11).
 
 use super::{
-    Answer, Bootstrap, Bootstrapped, Caller, ControlPlane, IssuedKey,
+    Answer, Bootstrap, Bootstrapped, Caller, ControlPlane, InstallationCapabilities, InstallationView, IssuedKey,
     commit::Tries,
     key::{NewKey, days},
     operation::Scope,
@@ -111,14 +111,18 @@ impl ControlPlane {
         })
     }
 
-    /// The Installation.
-    pub async fn installation(&self, caller: &Caller) -> Answer<Installation> {
+    /// The Installation, and what its drivers offer.
+    pub async fn installation(&self, caller: &Caller) -> Answer<InstallationView> {
         let op = self.operation(caller, "openclaw.installation.read", Scope::Installation);
         op.answer(async {
             let installation = self.known_installation().await?;
             op.require(Action::Read, ResourceRef::installation(installation.id))
                 .await?;
-            Ok(installation)
+            let capabilities = InstallationCapabilities::of(&self.drivers);
+            Ok(InstallationView {
+                installation,
+                capabilities,
+            })
         })
         .await
     }

@@ -8,7 +8,9 @@ mod accounts;
 mod agent_token;
 mod agents;
 mod audit;
+mod backends;
 mod caller;
+mod capabilities;
 mod commit;
 mod conditions;
 mod configurations;
@@ -42,11 +44,12 @@ use std::sync::{Arc, OnceLock};
 pub use agent_token::{AgentToken, CreateAgentToken};
 pub use audit::AuditVerification;
 pub use caller::{Caller, Credential};
+pub use capabilities::{InstallationCapabilities, InstallationView, PluginPoliciesView};
 pub use conditions::{Conditions, IfMatch, Once, Tag};
 pub use input::{
-    AgentCredentialSource, Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace,
-    CreatePreset, CreateRole, CreateServiceAccount, CreateServiceKey, Patch, SetAccountCredential, UpdateAgent,
-    UpdateConfiguration, UpdatePreset,
+    Bootstrap, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateNamespace, CreatePreset, CreateRole,
+    CreateServiceAccount, CreateServiceKey, Patch, RegisterCredentialSource, SetAccountCredential, UpdateAgent,
+    UpdateConfiguration, UpdateCredentialSource, UpdatePreset,
 };
 pub use lifecycle::{StopError, StopRequest, StopView};
 pub use news::News;
@@ -56,10 +59,12 @@ pub use people::{
     PasswordChange, PersonView, SessionToken, SessionView, SignedIn, VerifiedIdentity,
 };
 pub use plugins::{NamedPlugin, PluginCatalogView};
+pub use sources::WithdrawalView;
+pub(crate) use sources::source_identity;
 pub use view::{
     AccountCredentialView, AccountView, AgentView, Bootstrapped, ConfigurationReadError, ConfigurationSummary,
-    ConsumersView, CredentialStatus, DiagnosticsView, IssuedKey, LogsView, RevisionRead, RevisionView, SecretView,
-    ServiceKeyView, ServicePrincipalView, UnreadableRevision,
+    ConsumersView, CredentialSourceStatus, CredentialSourceView, CredentialStatus, DiagnosticsView, IssuedKey,
+    LogsView, RevisionRead, RevisionView, SecretView, ServiceKeyView, ServicePrincipalView, UnreadableRevision,
 };
 pub use workspace::{WorkspaceFileView, WrittenFile};
 

@@ -6,13 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    driver::Check,
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceAccountId, ServiceKeyId},
+    driver::{Check, SourceCondition},
+    id::{
+        AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, SecretId, ServiceAccountId, ServiceKeyId,
+    },
     reason::Token,
     resource::{
-        AccountCredentialKind, Agent, AgentRevision, Approver, BackendId, ComputeIdentity, ConfigurationKind, Document,
-        HarnessAuth, HarnessIdentity, Installation, Name, Namespace, Plugins, PrincipalId, Secret, SecretBinding,
-        SecretBindings, SecretDelivery, SecretSource, SecretSourceKind, ServiceAccount,
+        AccountCredentialKind, Agent, AgentCredentialSource, AgentRevision, Approver, BackendId, ComputeIdentity,
+        ConfigurationKind, CredentialSource, Document, HarnessAuth, HarnessIdentity, Installation, Name, Namespace,
+        Plugins, PrincipalId, Secret, SecretBinding, SecretBindings, SecretDelivery, SecretSource, SecretSourceKind,
+        ServiceAccount, SourceField, SourceState, SourceType,
     },
     secret_value::SecretValue,
     store::{ConfigurationRow, NewServiceKey, SavedAgent, SavedField, SavedRevision},
@@ -148,6 +151,9 @@ pub struct RevisionView {
     pub harness: HarnessIdentity,
     /// The selected Compute.
     pub compute: ComputeIdentity,
+    /// The credential sources that it uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credential_sources: Vec<AgentCredentialSource>,
     /// The requested plugins.
     #[serde(default, skip_serializing_if = "Plugins::is_empty")]
     pub plugins: Plugins,
@@ -196,6 +202,13 @@ impl From<AgentRevision> for RevisionView {
             configuration: snapshot.configuration,
             harness: snapshot.harness,
             compute: snapshot.compute,
+            credential_sources: snapshot
+                .credential_sources
+                .iter()
+                .map(|frozen| AgentCredentialSource {
+                    source_id: frozen.source_id,
+                })
+                .collect(),
             plugins: snapshot.plugins.map(|frozen| frozen.plugins).unwrap_or_default(),
             plugin_approvers: snapshot.plugin_approvers,
             harness_auth: snapshot.harness_auth.binding,
@@ -348,6 +361,65 @@ impl From<&ServiceAccount> for AccountView {
     }
 }
 
+/// A credential source, without its credentials (spec/engine 1.8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialSourceView {
+    /// Its id.
+    pub id: CredentialSourceId,
+    /// The owning Namespace.
+    pub namespace_id: NamespaceId,
+    /// Its name.
+    pub name: Name,
+    /// What it is, in the gateway's catalogue.
+    #[serde(rename = "type")]
+    pub kind: SourceType,
+    /// Its settings.
+    pub config: BTreeMap<SourceField, String>,
+    /// The Secrets that its credentials were read from.
+    pub secrets: BTreeMap<SourceField, SecretSource>,
+    /// How far it is.
+    pub state: SourceState,
+    /// How the gateway sees it now; only when one source is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<CredentialSourceStatus>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// How a gateway sees a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialSourceStatus {
+    /// How it is.
+    pub state: SourceCondition,
+}
+
+impl From<&CredentialSource> for CredentialSourceView {
+    fn from(source: &CredentialSource) -> Self {
+        let from = |id: &SecretId| SecretSource {
+            kind: SecretSourceKind::Secret,
+            namespace_id: source.namespace_id,
+            id: *id,
+        };
+        Self {
+            id: source.id,
+            namespace_id: source.namespace_id,
+            name: source.name.clone(),
+            kind: source.kind.clone(),
+            config: source.config.clone(),
+            secrets: source
+                .secrets
+                .iter()
+                .map(|(field, id)| (field.clone(), from(id)))
+                .collect(),
+            state: source.state,
+            status: None,
+            created_at: source.created_at,
+        }
+    }
+}
+
 /// Which saved setting cannot be read (seed: Unreadable saved settings).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -400,7 +472,7 @@ impl Serialize for AgentView {
         };
         let mut agent = serde_json::to_value(&self.agent).map_err(serde::ser::Error::custom)?;
         if let Some(fields) = agent.as_object_mut() {
-            for field in ["harnessAuth", "plugins", "pluginApprovers"] {
+            for field in ["harnessAuth", "credentialSources", "plugins", "pluginApprovers"] {
                 fields.remove(field);
             }
             let error = serde_json::to_value(error).map_err(serde::ser::Error::custom)?;

@@ -58,10 +58,6 @@ impl Capabilities for dyn ComputeDriver + '_ {
             (Capability("maintenance"), self.maintenance().is_some()),
             (Capability("namespace_adoption"), self.namespace_adoption().is_some()),
             (Capability("hook_host"), self.hook_host().is_some()),
-            (
-                Capability("credential_withdrawal"),
-                self.credential_withdrawal().is_some(),
-            ),
         ]
     }
 }

@@ -46,6 +46,12 @@ pub enum Terminal {
     /// Two credential sources use one environment variable.
     #[error("CREDENTIAL_SOURCE_ENVIRONMENT_CONFLICT")]
     CredentialSourceEnvironmentConflict,
+    /// A credential source cannot be used by this version.
+    #[error("CREDENTIAL_SOURCE_UNAVAILABLE")]
+    CredentialSourceUnavailable,
+    /// A credential source was withdrawn from this version.
+    #[error("CREDENTIAL_WITHDRAWN")]
+    CredentialWithdrawn,
     /// The Compute's settings or limits cannot carry this version.
     #[error("COMPUTE_CONFIGURATION_INVALID")]
     ConfigurationInvalid,
@@ -59,6 +65,8 @@ impl Terminal {
             Self::SandboxHarnessUnsupported => Failure::SandboxHarnessUnsupported,
             Self::SandboxSecretEnvironmentUnsupported => Failure::SandboxSecretEnvironmentUnsupported,
             Self::CredentialSourceEnvironmentConflict => Failure::CredentialSourceEnvironmentConflict,
+            Self::CredentialSourceUnavailable => Failure::CredentialSourceUnavailable,
+            Self::CredentialWithdrawn => Failure::CredentialWithdrawn,
             Self::ConfigurationInvalid => Failure::ComputeConfigurationInvalid,
         }
     }

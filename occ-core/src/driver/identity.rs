@@ -24,11 +24,13 @@ pub enum DriverKind {
     ServiceAccount,
     /// Knows a catalogue of plugins.
     Plugin,
+    /// Keeps credentials and mediates their use.
+    CredentialGateway,
 }
 
 impl DriverKind {
     /// Every kind, in the order in which drivers are built.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Configuration,
         Self::Iam,
         Self::Secret,
@@ -37,6 +39,7 @@ impl DriverKind {
         Self::Harness,
         Self::ServiceAccount,
         Self::Plugin,
+        Self::CredentialGateway,
     ];
 
     /// The word in the Installation file.
@@ -50,6 +53,7 @@ impl DriverKind {
             Self::Harness => "harness",
             Self::ServiceAccount => "service_account",
             Self::Plugin => "plugin",
+            Self::CredentialGateway => "credential_gateway",
         }
     }
 }

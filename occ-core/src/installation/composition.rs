@@ -78,6 +78,14 @@ pub enum CompositionError {
         /// The type of the Backend.
         backend: BackendKind,
     },
+    /// Nothing holds a workload to its placeholders.
+    #[error(
+        "credential gateway \"{gateway}\" needs a sandbox: nothing else holds a workload to what the gateway mediates"
+    )]
+    Gateway {
+        /// The gateway's id.
+        gateway: String,
+    },
     /// The Compute wants maintenance all the time.
     #[error("compute \"{compute}\" must give a maintenance interval above zero")]
     MaintenanceInterval {
@@ -95,6 +103,7 @@ impl CompositionError {
             | Self::Id { kind }
             | Self::Hooks { kind, .. }
             | Self::Backend { kind, .. } => *kind,
+            Self::Gateway { .. } => DriverKind::CredentialGateway,
             Self::DuplicateHarness { .. } => DriverKind::Harness,
             Self::Sandbox { .. } | Self::Facets { .. } | Self::HarnessHome { .. } => DriverKind::Sandbox,
             Self::MaintenanceInterval { .. } => DriverKind::Compute,

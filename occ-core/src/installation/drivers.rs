@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     driver::{
-        ComputeDriver, ConfigurationDriver, DriverKind, Harness, IamDriver, LifecycleHooks, PluginDriver,
-        SandboxDriver, SecretDriver, ServiceAccountDriver, capabilities,
+        ComputeDriver, ConfigurationDriver, CredentialGateway, DriverKind, Harness, IamDriver, LifecycleHooks,
+        PluginDriver, SandboxDriver, SecretDriver, ServiceAccountDriver, capabilities,
     },
     registry::Built,
     resource::{AccountBinding, Backend},
@@ -38,6 +38,8 @@ pub struct Drivers {
     pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
     /// Knows a catalogue of plugins.
     pub plugin: Option<Arc<dyn PluginDriver>>,
+    /// Keeps credentials and mediates their use.
+    pub credential_gateway: Option<Arc<dyn CredentialGateway>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
     attached: Arc<Once>,
@@ -72,6 +74,12 @@ impl Drivers {
         self.backends.iter().find(|backend| backend.kind == driver.backend())
     }
 
+    /// The selected Credential Gateway's id.
+    pub fn gateway_id(&self) -> Option<&str> {
+        let gateway = self.credential_gateway.as_deref();
+        gateway.map(|gateway| gateway.identity().id.as_str())
+    }
+
     /// Whether this is of the selected Service Account Driver, and of a Backend that is still configured.
     pub fn issues(&self, binding: &AccountBinding) -> bool {
         let driver = self.service_account.as_deref();
@@ -81,7 +89,8 @@ impl Drivers {
         })
     }
 
-    /// The hooks that other drivers want around workloads, in selection order: configuration, sandbox, iam (spec/contracts 2.11).
+    /// The hooks that other drivers want around workloads, in selection order: configuration, sandbox, iam,
+    /// credential gateway (spec/contracts 2.11).
     ///
     /// The Compute can take them: that was checked.
     pub fn lifecycle_hooks(&self) -> Vec<Arc<dyn LifecycleHooks>> {
@@ -99,10 +108,12 @@ impl Drivers {
 
     fn hooks(&self) -> impl Iterator<Item = (DriverKind, Arc<dyn LifecycleHooks>)> {
         let sandbox = self.sandbox.as_ref().and_then(|s| s.lifecycle_hooks());
+        let gateway = self.credential_gateway.as_ref().and_then(|g| g.lifecycle_hooks());
         [
             (DriverKind::Configuration, self.configuration.lifecycle_hooks()),
             (DriverKind::Sandbox, sandbox),
             (DriverKind::Iam, self.iam.lifecycle_hooks()),
+            (DriverKind::CredentialGateway, gateway),
         ]
         .into_iter()
         .filter_map(|(kind, hooks)| Some((kind, hooks?)))
@@ -127,6 +138,8 @@ impl Drivers {
         rows.extend(accounts.map(|driver| row(driver.identity(), Vec::new())));
         let plugins = self.plugin.iter();
         rows.extend(plugins.map(|driver| row(driver.identity(), capabilities(&**driver))));
+        let gateways = self.credential_gateway.iter();
+        rows.extend(gateways.map(|gateway| row(gateway.identity(), Vec::new())));
         rows
     }
 
@@ -150,6 +163,11 @@ impl Drivers {
             }
         }
         self.check_sandbox()?;
+        if let (Some(gateway), None) = (&self.credential_gateway, &self.sandbox) {
+            return Err(CompositionError::Gateway {
+                gateway: gateway.identity().id.clone(),
+            });
+        }
         if let Some(driver) = &self.service_account
             && self.backend_of(&**driver).is_none()
         {
@@ -212,6 +230,11 @@ impl Drivers {
                 .map(|s| (DriverKind::ServiceAccount, s.identity())),
         )
         .chain(self.plugin.iter().map(|p| (DriverKind::Plugin, p.identity())))
+        .chain(
+            self.credential_gateway
+                .iter()
+                .map(|g| (DriverKind::CredentialGateway, g.identity())),
+        )
     }
 }
 
@@ -226,6 +249,7 @@ pub struct DriversBuilder {
     harnesses: Vec<Arc<dyn Harness>>,
     service_account: Option<Arc<dyn ServiceAccountDriver>>,
     plugin: Option<Arc<dyn PluginDriver>>,
+    credential_gateway: Option<Arc<dyn CredentialGateway>>,
     backends: Vec<Backend>,
     sources: Vec<Source>,
 }
@@ -287,6 +311,13 @@ impl DriversBuilder {
         self
     }
 
+    /// The Credential Gateway; a Sandbox Driver is required with it.
+    #[must_use]
+    pub fn credential_gateway(mut self, gateway: Arc<dyn CredentialGateway>) -> Self {
+        self.credential_gateway = Some(gateway);
+        self
+    }
+
     /// A Backend that Agents may be associated with.
     #[must_use]
     pub fn backend(mut self, backend: Backend) -> Self {
@@ -306,6 +337,7 @@ impl DriversBuilder {
             Built::Harness(harness) => self.harness(harness),
             Built::ServiceAccount(driver) => self.service_account(driver),
             Built::Plugin(driver) => self.plugin(driver),
+            Built::CredentialGateway(gateway) => self.credential_gateway(gateway),
         }
     }
 
@@ -329,6 +361,7 @@ impl DriversBuilder {
             harnesses: self.harnesses,
             service_account: self.service_account,
             plugin: self.plugin,
+            credential_gateway: self.credential_gateway,
             backends: self.backends,
             sources: self.sources,
             attached: Arc::new(Once::new()),

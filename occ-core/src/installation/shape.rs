@@ -99,9 +99,10 @@ const DRIVERS: Keys = Keys {
         "harness",
         "service_account",
         "plugin",
+        "credential_gateway",
     ],
-    unsupported: &["credential_gateway", "credential_refresh", "repo"],
-    text: "configuration, iam, secret, compute, harness, and optionally sandbox, service_account, plugin",
+    unsupported: &["credential_refresh", "repo"],
+    text: "configuration, iam, secret, compute, harness, and optionally sandbox, service_account, plugin, credential_gateway",
 };
 const ENTRY: Keys = Keys {
     accepted: &["id", "driver", "configuration"],
@@ -305,7 +306,7 @@ fn drivers(node: &Node, path: Path) -> Result<Vec<Selection>, Fault> {
     for kind in DriverKind::ALL {
         match kind {
             DriverKind::Harness => harnesses(&drivers, &mut selections)?,
-            DriverKind::Sandbox | DriverKind::ServiceAccount | DriverKind::Plugin => {
+            DriverKind::Sandbox | DriverKind::ServiceAccount | DriverKind::Plugin | DriverKind::CredentialGateway => {
                 if let Some((node, path)) = drivers.find(kind.as_str()) {
                     selections.push(selection(kind, node, path)?);
                 }

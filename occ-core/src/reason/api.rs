@@ -17,6 +17,7 @@ vocabulary! {
         InstallationExists = "INSTALLATION_EXISTS", "The Installation exists already.";
         ServiceAccountDriverNotConfigured = "SERVICE_ACCOUNT_DRIVER_NOT_CONFIGURED", "The Installation has no driver that issues this credential.";
         CredentialGatewayNotConfigured = "CREDENTIAL_GATEWAY_NOT_CONFIGURED", "The Installation has no Credential Gateway.";
+        CredentialWithdrawalInProgress = "CREDENTIAL_WITHDRAWAL_IN_PROGRESS", "The credential source is still being withdrawn from a version. Delete it once that is done.";
         PreconditionFailed = "PRECONDITION_FAILED", "The resource is not in a state that If-Match names. Read it again.";
         PayloadTooLarge = "PAYLOAD_TOO_LARGE", "The request body is too large.";
         UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", "The request body must be application/json.";

@@ -15,6 +15,7 @@ vocabulary! {
         AgentAlreadyStopped = "AGENT_ALREADY_STOPPED", "The Agent was stopped already.";
         StopSuperseded = "STOP_SUPERSEDED", "A later deployment took this stop's place.";
         AgentDeleted = "AGENT_DELETED", "The Agent is deleted.";
+        CredentialsWithdrawn = "CREDENTIALS_WITHDRAWN", "The version can use the credential source no more.";
         NamespaceReconciled = "NAMESPACE_RECONCILED", "The Namespace is as it was asked to be.";
         SupersededTarget = "SUPERSEDED_TARGET", "What was asked for was reached or changed meanwhile.";
     }

@@ -17,8 +17,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use crate::driver::{
-    CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, DriverIdentity, DriverKind, Harness,
-    IamDriver, PluginDriver, SandboxDriver, SecretDriver, ServiceAccountDriver,
+    CONTRACT_VERSION, ComputeDriver, ConfigurationDriver, ContractVersion, CredentialGateway, DriverIdentity,
+    DriverKind, Harness, IamDriver, PluginDriver, SandboxDriver, SecretDriver, ServiceAccountDriver,
 };
 
 /// What a factory builds, by kind.
@@ -40,6 +40,8 @@ pub enum Built {
     ServiceAccount(Arc<dyn ServiceAccountDriver>),
     /// A Plugin Driver.
     Plugin(Arc<dyn PluginDriver>),
+    /// A Credential Gateway.
+    CredentialGateway(Arc<dyn CredentialGateway>),
 }
 
 impl Built {
@@ -54,6 +56,7 @@ impl Built {
             Self::Harness(harness) => harness.identity(),
             Self::ServiceAccount(driver) => driver.identity(),
             Self::Plugin(driver) => driver.identity(),
+            Self::CredentialGateway(gateway) => gateway.identity(),
         }
     }
 }
@@ -278,6 +281,8 @@ kind_macros! {
     register_service_account = ServiceAccount;
     /// Registers a [`PluginDriver`](crate::driver::PluginDriver) that is a [`DriverFactory`](crate::registry::DriverFactory).
     register_plugin = Plugin;
+    /// Registers a [`CredentialGateway`](crate::driver::CredentialGateway) that is a [`DriverFactory`](crate::registry::DriverFactory).
+    register_credential_gateway = CredentialGateway;
 }
 
 #[doc(hidden)]

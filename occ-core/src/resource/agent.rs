@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Approver, BackendId, HarnessAuth, Name, Plugins, PrincipalId};
 use crate::{
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId},
     time::Timestamp,
 };
 
@@ -50,6 +50,14 @@ pub enum AgentStatus {
     Deleting,
 }
 
+/// A credential source that an Agent uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentCredentialSource {
+    /// The source.
+    pub source_id: CredentialSourceId,
+}
+
 /// An Agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +78,9 @@ pub struct Agent {
     pub harness_auth: Option<HarnessAuth>,
     /// How the Harness runs.
     pub execution_mode: ExecutionMode,
+    /// The credential sources that the next deployment uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credential_sources: Vec<AgentCredentialSource>,
     /// The plugins that the next deployment enables, by their catalogue id.
     #[serde(default, skip_serializing_if = "Plugins::is_empty")]
     pub plugins: Plugins,

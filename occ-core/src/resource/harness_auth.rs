@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AccountBinding, BackendRef};
+use super::{AccountBinding, BackendRef, SourceSnapshot};
 use crate::id::{CredentialSourceId, NamespaceId, SecretId, ServiceAccountId};
 
 /// The word `secret` in a source.
@@ -114,6 +114,14 @@ impl HarnessAuth {
         }
     }
 
+    /// The credential source that the binding names, if it names one.
+    pub const fn credential_source(&self) -> Option<CredentialSourceId> {
+        match self {
+            Self::CredentialSource { source_id } => Some(*source_id),
+            _ => None,
+        }
+    }
+
     /// The Namespace and Secret that the binding names, if it names one.
     pub const fn secret(&self) -> Option<(NamespaceId, SecretId)> {
         match self {
@@ -147,6 +155,9 @@ pub struct HarnessAuthSnapshot {
     /// The Secret behind it, when there is one: also the one that holds a service account's issued token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretSnapshot>,
+    /// The credential source behind it, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceSnapshot>,
     /// What a driver had of the service account behind it, when there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountBinding>,

@@ -13,11 +13,12 @@ mod owned;
 mod plugin;
 mod revision;
 mod secret;
+mod source;
 mod text;
 mod workspace_files;
 
 pub use account::{Email, InvalidEmail};
-pub use agent::{Agent, AgentStatus, DesiredRuntimeState, ExecutionMode};
+pub use agent::{Agent, AgentCredentialSource, AgentStatus, DesiredRuntimeState, ExecutionMode};
 pub use backend::{Backend, BackendKind};
 pub use configuration::{Configuration, ConfigurationKind, Document, SecretBinding, SecretBindings, SecretDelivery};
 pub use harness_auth::{
@@ -31,6 +32,10 @@ pub use owned::{
 pub use plugin::{Approval, Approver, InvalidPluginId, PluginId, PluginSelection, Plugins, Reviewer, ToolPolicy};
 pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, PluginDriverIdentity, PluginsSnapshot, Snapshot};
 pub use secret::{BackendRef, Secret};
+pub use source::{
+    CredentialSource, InvalidWord, LoginMode, SourceField, SourceSnapshot, SourceState, SourceType, Withdrawal,
+    WithdrawalState,
+};
 pub use text::{BackendId, EnvName, InvalidEnvName, InvalidName, Name, PrincipalId};
 pub use workspace_files::{
     InvalidWorkspaceFile, WORKSPACE_FILE_MAX_BYTES, WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,

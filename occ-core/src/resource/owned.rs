@@ -19,6 +19,8 @@ pub enum OwnedKind {
     ServiceAccount,
     /// A [`Preset`].
     Preset,
+    /// A [`CredentialSource`](super::CredentialSource).
+    CredentialSource,
 }
 
 impl OwnedKind {
@@ -32,6 +34,7 @@ impl OwnedKind {
         match self {
             Self::ServiceAccount => ResourceKind::ServiceAccount,
             Self::Preset => ResourceKind::Preset,
+            Self::CredentialSource => ResourceKind::CredentialSource,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Approver, BackendId, ConfigurationKind, Document, EnvName, ExecutionMode, HarnessAuthSnapshot, Plugins,
-    PrincipalId, SecretSnapshot,
+    PrincipalId, SecretSnapshot, SourceSnapshot,
 };
 use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId},
@@ -47,7 +47,7 @@ pub struct PluginsSnapshot {
 }
 
 /// The Plugin Driver that a revision was admitted with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PluginDriverIdentity {
     /// The operator's instance id.
@@ -85,6 +85,9 @@ pub struct Snapshot {
     pub plugin_approvers: Option<Vec<Approver>>,
     /// The model credential's binding and its private source. References only.
     pub harness_auth: HarnessAuthSnapshot,
+    /// The credential sources that the version uses. References only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credential_sources: Vec<SourceSnapshot>,
     /// The Secrets that the gateway's environment receives. References only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret_bindings: BTreeMap<EnvName, SecretSnapshot>,

@@ -1,12 +1,17 @@
 //! How small resources are kept: one row each, their content as JSON.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use crate::{
     driver::{ResourceKind, ResourceRef},
     id::{NamespaceId, SecretId},
-    resource::{AccountBinding, AccountCredential, Document, LaunchSettings, Name, OwnedKind, Preset, ServiceAccount},
+    resource::{
+        AccountBinding, AccountCredential, CredentialSource, Document, LaunchSettings, Name, OwnedKind, Preset,
+        ServiceAccount, SourceField, SourceState, SourceType, Withdrawal,
+    },
     time::Timestamp,
 };
 
@@ -83,6 +88,70 @@ impl TryFrom<OwnedRow> for ServiceAccount {
             credential: body.credential,
             binding: body.binding,
             deleting: body.deleting,
+            version: row.version,
+            created_at: row.created_at,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SourceBody {
+    gateway_id: String,
+    #[serde(rename = "type")]
+    kind: SourceType,
+    config: BTreeMap<SourceField, String>,
+    secrets: BTreeMap<SourceField, SecretId>,
+    state: SourceState,
+    #[serde(default)]
+    registered: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    withdrawals: Vec<Withdrawal>,
+}
+
+impl From<&CredentialSource> for OwnedRow {
+    fn from(source: &CredentialSource) -> Self {
+        let content = SourceBody {
+            gateway_id: source.gateway_id.clone(),
+            kind: source.kind.clone(),
+            config: source.config.clone(),
+            secrets: source.secrets.clone(),
+            state: source.state,
+            registered: source.registered,
+            withdrawals: source.withdrawals.clone(),
+        };
+        let mut secrets: Vec<_> = source.secrets.values().copied().collect();
+        secrets.sort_unstable();
+        secrets.dedup();
+        Self {
+            kind: OwnedKind::CredentialSource,
+            id: source.id.to_string(),
+            namespace_id: source.namespace_id,
+            name: source.name.clone(),
+            secrets,
+            body: body(&content),
+            version: source.version,
+            created_at: source.created_at,
+        }
+    }
+}
+
+impl TryFrom<OwnedRow> for CredentialSource {
+    type Error = StoreError;
+    fn try_from(row: OwnedRow) -> Result<Self, StoreError> {
+        let corrupt = StoreError::Corrupt("CredentialSource");
+        let body: SourceBody = serde_json::from_value(row.body.into()).map_err(|_| corrupt)?;
+        Ok(Self {
+            id: row.id.parse().map_err(|_| corrupt)?,
+            namespace_id: row.namespace_id,
+            name: row.name,
+            gateway_id: body.gateway_id,
+            kind: body.kind,
+            config: body.config,
+            secrets: body.secrets,
+            state: body.state,
+            registered: body.registered,
+            withdrawals: body.withdrawals,
             version: row.version,
             created_at: row.created_at,
         })

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::{
     driver::StoredRecord,
     iam::Grants,
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, ServiceAccountId, ServiceKeyId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, ServiceAccountId, ServiceKeyId},
     reason::{Failure, Success},
     resource::{
-        Agent, AgentRevision, BackendId, ConfigurationKind, Namespace, OwnedKind, PrincipalId, Secret, SecretBindings,
-        ServiceAccount, WorkspaceSetup,
+        Agent, AgentRevision, BackendId, ConfigurationKind, CredentialSource, Namespace, OwnedKind, PrincipalId,
+        Secret, SecretBindings, ServiceAccount, WorkspaceSetup,
     },
     time::Timestamp,
     work::{FailureData, LastAttempt, Warning},
@@ -146,6 +146,9 @@ pub struct PassRead {
     pub setup: Option<WorkspaceSetup>,
     /// Every Secret that the target's version names and that still exists.
     pub secrets: Vec<Secret>,
+    /// The credential sources that the target's version froze, as far as they still exist; they may be of a moment later than the
+    /// rest.
+    pub sources: Vec<CredentialSource>,
     /// The service account that the target's version names, if it still exists; it may be of a moment later than the rest.
     pub account: Option<ServiceAccount>,
     /// How the deployment of the target's version ended, if it did. For maintenance.
@@ -157,6 +160,13 @@ impl PassRead {
     pub fn account_id(&self) -> Option<ServiceAccountId> {
         let snapshot = &self.revision.as_ref()?.revision.snapshot;
         snapshot.harness_auth.binding.account()
+    }
+
+    /// The credential sources that the target's version froze.
+    pub fn source_ids(&self) -> Vec<CredentialSourceId> {
+        let snapshot = self.revision.as_ref().map(|row| &row.revision.snapshot);
+        let frozen = snapshot.into_iter().flat_map(|snapshot| &snapshot.credential_sources);
+        frozen.map(|source| source.source_id).collect()
     }
 }
 
@@ -310,6 +320,8 @@ pub enum SavedField {
     Plugins,
     /// Who may approve for plugins.
     PluginApprovers,
+    /// The credential sources.
+    CredentialSources,
     /// How the model credential is obtained.
     HarnessAuth,
     /// The bound Secrets.

@@ -62,6 +62,17 @@ pub enum Target {
         /// Grows with each repetition.
         bucket: u64,
     },
+    /// Take a credential source from a version.
+    CredentialsWithdrawn {
+        /// The owning Namespace.
+        namespace: NamespaceId,
+        /// The owning Agent.
+        agent: AgentId,
+        /// The version.
+        revision: RevisionId,
+        /// The request; each withdrawal is work of its own.
+        operation: Uuid,
+    },
 }
 
 /// What is serialised: at most one live claim each.
@@ -92,6 +103,11 @@ impl Target {
             Self::AgentDeleted { agent, .. } => format!("agent:{agent}:reconcile:deleted"),
             Self::Revision { revision, .. } => format!("agent_revision:{revision}:reconcile"),
             Self::Maintenance { revision, bucket, .. } => format!("agent_revision:{revision}:maintenance:{bucket}"),
+            Self::CredentialsWithdrawn {
+                revision, operation, ..
+            } => {
+                format!("agent_revision:{revision}:reconcile:credentials_withdrawn:{operation}")
+            }
         }
     }
 
@@ -104,6 +120,7 @@ impl Target {
             Self::AgentDeleted { .. } => "agent_deleted",
             Self::Revision { .. } => "revision",
             Self::Maintenance { .. } => "maintenance",
+            Self::CredentialsWithdrawn { .. } => "credentials_withdrawn",
         }
     }
 
@@ -115,7 +132,8 @@ impl Target {
             | Self::AgentStopped { namespace, .. }
             | Self::AgentDeleted { namespace, .. }
             | Self::Revision { namespace, .. }
-            | Self::Maintenance { namespace, .. } => *namespace,
+            | Self::Maintenance { namespace, .. }
+            | Self::CredentialsWithdrawn { namespace, .. } => *namespace,
         }
     }
 
@@ -126,14 +144,17 @@ impl Target {
             Self::AgentStopped { agent, .. }
             | Self::AgentDeleted { agent, .. }
             | Self::Revision { agent, .. }
-            | Self::Maintenance { agent, .. } => Some(*agent),
+            | Self::Maintenance { agent, .. }
+            | Self::CredentialsWithdrawn { agent, .. } => Some(*agent),
         }
     }
 
     /// The version, when it is a version's work.
     pub const fn revision(&self) -> Option<RevisionId> {
         match self {
-            Self::Revision { revision, .. } | Self::Maintenance { revision, .. } => Some(*revision),
+            Self::Revision { revision, .. }
+            | Self::Maintenance { revision, .. }
+            | Self::CredentialsWithdrawn { revision, .. } => Some(*revision),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Asks for the actor's authority; `Err` is the step to take now.
-fn authorized(pass: &Pass) -> Result<(), Step> {
+pub(super) fn authorized(pass: &Pass) -> Result<(), Step> {
     match &pass.progress.authority {
         None => Err(Step::Authorize(authority::target(pass))),
         Some(Err(error)) => Err(finish(effect_failed(error))),

@@ -6,7 +6,7 @@ use crate::{
     audit::{AuditEvent, Authorization},
     driver::{AccessRequest, Action, ResourceRef},
     reason::Failure,
-    resource::{Agent, AgentRevision, PrincipalId},
+    resource::{Agent, AgentRevision, CredentialSource, PrincipalId},
     work::Target,
 };
 
@@ -43,6 +43,7 @@ impl Authority {
             Target::AgentStopped { .. } => "openclaw.agents.stop",
             Target::AgentDeleted { .. } => "openclaw.agents.delete",
             Target::Revision { .. } | Target::Maintenance { .. } => "openclaw.agents.deploy",
+            Target::CredentialsWithdrawn { .. } => "openclaw.agents.credential_sources.withdraw",
         };
         let actor = pass.claim.actor.clone();
         let event = match self {
@@ -71,7 +72,12 @@ fn ask(principal: &PrincipalId, action: Action, resource: ResourceRef) -> Access
 
 /// What a deployment needs: the actor deploys, reads the Configuration and the service account behind a token, and operates every
 /// Secret; so does the Agent's principal the Secrets. An issued token is guarded by its account, and by no grant on its Secret (seed).
-pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRevision) -> Vec<AccessRequest> {
+pub(super) fn deployment(
+    actor: &PrincipalId,
+    agent: &Agent,
+    revision: &AgentRevision,
+    sources: &[CredentialSource],
+) -> Vec<AccessRequest> {
     let namespace = agent.namespace_id;
     let snapshot = &revision.snapshot;
     let mut requests = vec![
@@ -101,6 +107,17 @@ pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRev
         requests.push(ask(actor, Action::Operate, resource.clone()));
         requests.push(ask(&agent.service_principal_id, Action::Operate, resource));
     }
+    let withdrawn = |id| {
+        let mut rows = sources.iter();
+        rows.any(|row| row.id == id && row.withdrawal(revision.id).is_some())
+    };
+    for frozen in &snapshot.credential_sources {
+        if !withdrawn(frozen.source_id) {
+            let resource = ResourceRef::credential_source(namespace, frozen.source_id);
+            requests.push(ask(actor, Action::Operate, resource.clone()));
+            requests.push(ask(&agent.service_principal_id, Action::Operate, resource));
+        }
+    }
     requests
 }
 
@@ -108,7 +125,7 @@ pub(super) fn deployment(actor: &PrincipalId, agent: &Agent, revision: &AgentRev
 pub(super) fn target(pass: &Pass) -> Vec<AccessRequest> {
     let actor = &pass.claim.actor;
     match pass.claim.target {
-        Target::AgentStopped { namespace, agent, .. } => {
+        Target::AgentStopped { namespace, agent, .. } | Target::CredentialsWithdrawn { namespace, agent, .. } => {
             vec![ask(actor, Action::Operate, ResourceRef::agent(namespace, agent))]
         }
         Target::AgentDeleted { namespace, agent } => {

@@ -11,15 +11,15 @@ use super::{
     lease::Heartbeat,
     pass::{ComputeFacts, StopRecord, revision_ref},
     publish::publish,
-    runtime::revision_context,
+    runtime::{attachments, revision_context},
     telemetry,
     waiting::Waiting,
 };
 use crate::{
     audit::Authorization,
     driver::{
-        AccessRequest, DriverIdentity, DriverState, EffectError, EffectResult, Fault, FaultKind, Maintenance,
-        OperationContext, RevisionObservation, RevisionRef,
+        AccessRequest, Attachment, AttachmentCondition, DriverIdentity, DriverState, EffectError, EffectResult, Fault,
+        FaultKind, Maintenance, OperationContext, RevisionObservation, RevisionRef, SourceIdentity,
     },
     installation::Drivers,
     randomness,
@@ -264,6 +264,7 @@ impl Interpreter<'_> {
                 let effect = compute.delete_agent(cx, &agent);
                 Event::AgentDeleted(self.call("compute.delete_agent", effect).await)
             }
+            Step::Withdraw(target, source) => Event::Withdrawn(self.withdraw(&target, &source).await),
             Step::Finish(_) => return Err(Interrupted::CutOff),
         })
     }
@@ -291,13 +292,37 @@ impl Interpreter<'_> {
     }
 
     async fn prepare(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
-        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read)?;
+        let attached = self.attached(pass).await?;
+        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read, &attached)?;
         self.shared.drivers.compute.prepare_revision(&self.cx, &context).await
     }
 
     async fn activate(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
-        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read)?;
+        let attached = self.attached(pass).await?;
+        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read, &attached)?;
         self.shared.drivers.compute.activate_revision(&self.cx, &context).await
+    }
+
+    /// What the version may use of its credential sources: all of them that were not withdrawn, each looked at afresh.
+    async fn attached(&self, pass: &Pass) -> EffectResult<Vec<Attachment>> {
+        let Some(gateway) = &self.shared.drivers.credential_gateway else {
+            return Ok(Vec::new());
+        };
+        let effect = attachments(&**gateway, &self.cx, &pass.read);
+        self.traced("credential_gateway.attach", gateway.identity(), effect)
+            .await
+    }
+
+    /// Asks for the end of a use, and looks whether it has come: only what the gateway shows counts.
+    async fn withdraw(&self, target: &RevisionRef, source: &SourceIdentity) -> EffectResult<AttachmentCondition> {
+        let gateway = self.shared.drivers.credential_gateway.as_ref();
+        let gateway = gateway.ok_or(Fault::new("find the Credential Gateway", FaultKind::Missing))?;
+        let effect = async {
+            gateway.withdraw(&self.cx, target, source).await?;
+            gateway.attachment(&self.cx, target, source).await
+        };
+        self.traced("credential_gateway.withdraw", gateway.identity(), effect)
+            .await
     }
 
     async fn stop(&self, target: &RevisionRef) -> Event {
@@ -422,6 +447,7 @@ fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
             frozen.is_none_or(|binding| drivers.issues(binding))
         }),
         intact: revision.is_none_or(revision::is_intact),
+        credential_gateway: drivers.gateway_id().map(str::to_owned),
         secret_driver: drivers.secret.identity().id.clone(),
         maintenance: drivers.compute.maintenance().map(Maintenance::interval),
         installation: None,

@@ -21,6 +21,7 @@ mod settle;
 mod sources;
 mod telemetry;
 mod waiting;
+mod withdrawal;
 
 pub use authority::Authority;
 pub use dispatch::{Worker, WorkerHandle};

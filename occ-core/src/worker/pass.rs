@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use uuid::Uuid;
 
-use super::{Authority, agent, namespace, revision};
+use super::{Authority, agent, namespace, revision, withdrawal};
 use crate::{
     audit::AuditEvent,
     driver::{
-        AccessRequest, ActivationOrder, AgentRef, EffectError, EffectResult, NamespaceState, RevisionObservation,
-        RevisionRef, Stop,
+        AccessRequest, ActivationOrder, AgentRef, AttachmentCondition, EffectError, EffectResult, NamespaceState,
+        RevisionObservation, RevisionRef, SourceIdentity, Stop,
     },
     id::{AgentId, InstallationId, RevisionId},
     reason::{Dependency, Failure, Pending, Preparation, RuntimeFailure, Success},
@@ -41,6 +41,8 @@ pub struct ComputeFacts {
     pub account_issuer: bool,
     /// Whether the target's stored bytes still have their digest.
     pub intact: bool,
+    /// The selected Credential Gateway's id.
+    pub credential_gateway: Option<String>,
     /// The selected Secret Driver's id.
     pub secret_driver: String,
     /// How often the selected version of an Agent is looked after.
@@ -104,6 +106,8 @@ pub struct Progress {
     pub credentials_deleted: Option<EffectResult<()>>,
     /// The removal of what Compute held of the Agent.
     pub agent_deleted: Option<EffectResult<Stop>>,
+    /// How the use of a credential source is, after the gateway was asked to end it.
+    pub withdrawn: Option<EffectResult<AttachmentCondition>>,
 }
 
 impl Progress {
@@ -122,6 +126,7 @@ impl Progress {
             failed_step(self.discarded.as_ref()),
             failed_step(self.credentials_deleted.as_ref()),
             failed_step(self.agent_deleted.as_ref()),
+            failed_step(self.withdrawn.as_ref()),
         ]
         .into_iter()
         .flatten()
@@ -173,6 +178,8 @@ pub enum Step {
     DeleteCredentials(AgentRef),
     /// Delete what Compute holds of the Agent.
     DeleteAgent(AgentRef),
+    /// Ask the Credential Gateway to end the use of a source by a version, and look whether it has.
+    Withdraw(RevisionRef, SourceIdentity),
     /// End the pass.
     Finish(Box<Outcome>),
 }
@@ -206,6 +213,8 @@ pub enum Event {
     CredentialsDeleted(EffectResult<()>),
     /// Of [`Step::DeleteAgent`].
     AgentDeleted(EffectResult<Stop>),
+    /// Of [`Step::Withdraw`].
+    Withdrawn(EffectResult<AttachmentCondition>),
 }
 
 /// How a pass ends.
@@ -285,6 +294,7 @@ impl Pass {
             Target::AgentStopped { .. } => agent::stop(self),
             Target::AgentDeleted { .. } => agent::delete(self),
             Target::Revision { .. } | Target::Maintenance { .. } => revision::decide(self),
+            Target::CredentialsWithdrawn { operation, .. } => withdrawal::decide(self, operation),
         }
     }
 
@@ -316,6 +326,7 @@ impl Pass {
             Event::Discarded(result) => progress.discarded = Some(result),
             Event::CredentialsDeleted(result) => progress.credentials_deleted = Some(result),
             Event::AgentDeleted(result) => progress.agent_deleted = Some(result),
+            Event::Withdrawn(result) => progress.withdrawn = Some(result),
         }
     }
 }

@@ -131,6 +131,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
                 &pass.claim.actor,
                 facts.agent,
                 facts.revision,
+                &pass.read.sources,
             )));
         }
         Some(Err(error)) => {

@@ -7,12 +7,14 @@ use tracing::Instrument as _;
 
 use super::{pass::revision_ref, telemetry};
 use crate::{
+    control::source_identity,
     driver::{
-        EffectError, EffectResult, Fault, FaultKind, OperationContext, PlanInput, RevisionContext, SecretAccess,
-        SecretDriver, SecretIdentity, Terminal,
+        Attachment, AttachmentCondition, CredentialGateway, EffectError, EffectResult, Fault, FaultKind,
+        OperationContext, PlanInput, RevisionContext, SecretAccess, SecretDriver, SecretIdentity, Terminal,
     },
     installation::Drivers,
-    plan::SecretSlot,
+    plan::{EnvValue, Role, SecretSlot, Text, WorkloadPlan},
+    reason::Pending,
     resource::{BackendRef, Secret, Snapshot},
     secret_value::SecretValue,
     store::PassRead,
@@ -70,11 +72,64 @@ impl SecretAccess for FrozenSecrets {
     }
 }
 
+/// Lets the version use its credential sources, and looks whether it can: one that is not ready yet is waited for.
+pub(super) async fn attachments(
+    gateway: &dyn CredentialGateway,
+    cx: &OperationContext,
+    read: &PassRead,
+) -> EffectResult<Vec<Attachment>> {
+    let (Some(agent), Some(row)) = (&read.agent, &read.revision) else {
+        return Ok(Vec::new());
+    };
+    let target = revision_ref(&agent.agent, &row.revision);
+    let used = read
+        .sources
+        .iter()
+        .filter(|source| source.withdrawal(target.id).is_none());
+    let sources: Vec<_> = used.map(source_identity).collect();
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
+    let attached = gateway.attach(cx, &target, &sources).await?;
+    let named = |id| attached.iter().filter(|one| one.source == id).count() == 1;
+    if attached.len() != sources.len() || !sources.iter().all(|source| named(source.id)) {
+        return Err(Fault::new("count the attachments", FaultKind::Protocol).into());
+    }
+    for source in &sources {
+        match gateway.attachment(cx, &target, source).await? {
+            AttachmentCondition::Ready => {}
+            AttachmentCondition::Pending | AttachmentCondition::Withheld => {
+                return Err(EffectError::Pending(Pending::RevisionIncomplete));
+            }
+            AttachmentCondition::Failed | AttachmentCondition::Absent => {
+                return Err(EffectError::Terminal(Terminal::CredentialSourceUnavailable));
+            }
+            AttachmentCondition::Revoked => return Err(EffectError::Terminal(Terminal::CredentialWithdrawn)),
+        }
+    }
+    Ok(attached)
+}
+
+/// Gives the Harness its placeholders; no two sources, and nothing of the plan, may share a variable.
+fn place(plan: &mut WorkloadPlan, attached: &[Attachment]) -> EffectResult<()> {
+    let conflict = EffectError::Terminal(Terminal::CredentialSourceEnvironmentConflict);
+    for component in plan.components.iter_mut().filter(|part| part.role != Role::Gateway) {
+        for (name, placeholder) in attached.iter().flat_map(|one| &one.placeholders) {
+            let value = EnvValue::Text(Text::literal(placeholder.clone()));
+            if component.environment.insert(name.to_string(), value).is_some() {
+                return Err(conflict);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Builds what prepare and activate need. The plan is made anew each time: it is a pure function of the frozen snapshot.
 pub(super) fn revision_context(
     drivers: &Drivers,
     cx: &OperationContext,
     read: &PassRead,
+    attached: &[Attachment],
 ) -> EffectResult<RevisionContext> {
     let missing = |what| EffectError::from(Fault::new(what, FaultKind::Missing));
     let namespace = read
@@ -99,9 +154,10 @@ pub(super) fn revision_context(
         compute: drivers.compute.profile(),
     };
     // The document was checked at admission, by the same Harness version.
-    let plan = harness
+    let mut plan = harness
         .plan(input)
         .map_err(|_| EffectError::Terminal(Terminal::ConfigurationInvalid))?;
+    place(&mut plan, attached)?;
     let secrets = FrozenSecrets::new(
         Arc::clone(&drivers.secret),
         cx.clone(),

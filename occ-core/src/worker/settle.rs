@@ -157,9 +157,12 @@ fn next_look(pass: &Pass) -> Option<WriteBox> {
     Some(WriteBox(Write::EnqueueLater(NewWork::new(target, actor), delay)))
 }
 
-/// A stop and a removal of an Agent have no deadline: what still runs must not be forgotten.
+/// A stop and a removal of an Agent have no deadline: what still runs must not be forgotten. A withdrawal has its own.
 const fn has_deadline(target: &Target) -> bool {
-    !matches!(target, Target::AgentStopped { .. } | Target::AgentDeleted { .. })
+    !matches!(
+        target,
+        Target::AgentStopped { .. } | Target::AgentDeleted { .. } | Target::CredentialsWithdrawn { .. }
+    )
 }
 
 fn deadline(policy: &Policy, evidence: Option<RuntimeFailure>) -> Transition {

@@ -1,7 +1,7 @@
 //! Whether what a version authenticates with is still what it froze (spec/engine 5.1, checks 8 and 11). Metadata only.
 
 use super::{refusal::Refusal, revision::Facts};
-use crate::{admission::source, reason::Failure};
+use crate::{admission::source, reason::Failure, resource::SourceState};
 
 /// Check 8: the service account still has the token that was frozen, of the driver and the Backend that were.
 pub(super) fn account(facts: &Facts<'_>) -> Result<(), Refusal> {
@@ -54,6 +54,30 @@ pub(super) fn frozen(facts: &Facts<'_>) -> Result<(), Refusal> {
         }
         if row.backend_ref != frozen.backend_ref {
             return Err(Refusal::of(changed));
+        }
+    }
+    credential_sources(facts)
+}
+
+/// Every source that was not withdrawn is still the frozen gateway's, and usable.
+fn credential_sources(facts: &Facts<'_>) -> Result<(), Refusal> {
+    let snapshot = &facts.revision.snapshot;
+    let harness = snapshot.harness_auth.binding.credential_source();
+    let mediated = snapshot.harness_auth.source.iter().chain(&snapshot.credential_sources);
+    for frozen in mediated {
+        let gateway = &frozen.credential_gateway_id;
+        if facts.pass.compute.credential_gateway.as_ref() != Some(gateway) {
+            return Err(Refusal::of(Failure::CredentialGatewayMismatch));
+        }
+        let mut rows = facts.pass.read.sources.iter();
+        let row = rows.find(|row| row.id == frozen.source_id && row.gateway_id == *gateway);
+        let row = row.ok_or(Refusal::of(Failure::CredentialSourceUnavailable))?;
+        if row.withdrawal(facts.revision.id).is_some() {
+            if harness == Some(row.id) {
+                return Err(Refusal::of(Failure::CredentialWithdrawn));
+            }
+        } else if row.state != SourceState::Ready {
+            return Err(Refusal::of(Failure::CredentialSourceUnavailable));
         }
     }
     Ok(())

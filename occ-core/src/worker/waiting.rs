@@ -85,8 +85,10 @@ impl Waiting {
         ) else {
             return;
         };
+        // The Compute hears nothing of a Credential Gateway.
+        let mediated = !revision.revision.snapshot.credential_sources.is_empty();
         let target = revision_ref(&agent.agent, &revision.revision);
-        if !watch.unchanged(&target) {
+        if mediated || !watch.unchanged(&target) {
             return;
         }
         let seen = Seen {

@@ -6,6 +6,7 @@ use occ_core::{
     admission::{
         Grants, Refusal,
         draft::{self, CREATE, DraftInputs, UPDATE},
+        source::Sources,
     },
     driver::{Action, ResourceKind},
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
@@ -103,6 +104,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
                 source: source(namespace, old),
             }),
             execution_mode: ExecutionMode::Embedded,
+            credential_sources: Vec::new(),
             plugins: Plugins::new(),
             plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Stopped,
@@ -196,6 +198,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         backend_id: fails("backend_configured").then_some(&backend),
         backends: &[],
         credential_sources: &sources,
+        sources: Sources::default(),
         plugins: &plugins,
         plugin_approvers: None,
         plugin_driver: None,

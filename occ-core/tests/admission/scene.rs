@@ -148,6 +148,7 @@ impl Scene {
             backend_id: fails("backend_configured").then(|| "chatgpt".parse().expect("a Backend's id")),
             harness_auth: (!fails("harness_auth_present")).then_some(auth),
             execution_mode: mode,
+            credential_sources: Vec::new(),
             plugins: if fails("plugins_supported") {
                 calendar()
             } else {
@@ -291,6 +292,7 @@ impl Scene {
             secrets: self.secrets.clone(),
             credentials: self.credentials.clone(),
             account: None,
+            sources: Vec::new(),
             drivers: &self.drivers,
         }
     }

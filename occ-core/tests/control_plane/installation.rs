@@ -39,8 +39,13 @@ async fn an_installation_is_set_up_once() {
         1,
         "nothing of the second set-up stays"
     );
-    let installation = world.plane.installation(&world.admin).await.unwrap();
-    assert_eq!(installation.name.as_str(), "test");
+    let read = world.plane.installation(&world.admin).await.unwrap();
+    assert_eq!(read.installation.name.as_str(), "test");
+    let shown = serde_json::to_value(&read).unwrap();
+    assert!(
+        shown.get("capabilities").is_none(),
+        "no driver offers anything: {shown}"
+    );
     let work = Target::NamespaceReady {
         namespace: world.namespace,
     };

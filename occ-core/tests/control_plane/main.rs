@@ -16,3 +16,4 @@ mod queue;
 mod refusals;
 mod runtime;
 mod secrets;
+mod sources;

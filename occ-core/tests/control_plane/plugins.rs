@@ -7,8 +7,8 @@ use occ_core::{
     admission::Refusal,
     control::{NamedPlugin, UpdateAgent},
     driver::{
-        Action, EffectError, Fault, FaultKind, PluginWarning, PluginWarningCode, Readiness, ResourceKind,
-        RevisionObservation,
+        Action, EffectError, Fault, FaultKind, PluginDriver as _, PluginWarning, PluginWarningCode, Readiness,
+        ResourceKind, RevisionObservation,
     },
     id::AgentId,
     reason::{ApiCode, Failure},
@@ -123,6 +123,18 @@ async fn what_the_driver_cannot_carry_out_is_refused_and_pointed_at() {
     assert_eq!(refused.details()[0].path, "/pluginApprovers/1");
     let saved = world.store.agent(world.namespace, agent).await.unwrap().unwrap().agent;
     assert!(saved.plugins.is_empty() && saved.plugin_approvers.is_none());
+}
+
+#[tokio::test]
+async fn the_installation_says_which_policies_plugins_can_have() {
+    let (world, catalog) = world().await;
+    let read = world.plane.installation(&world.admin).await.unwrap();
+    let offered = read.capabilities.plugin_policies.clone().unwrap();
+    assert_eq!(offered.driver.id, "plugins");
+    assert_eq!(offered.policies, catalog.policy_capabilities());
+    let shown = json!(read);
+    assert_eq!(shown["id"], json!(read.installation.id));
+    assert_eq!(shown["capabilities"]["pluginPolicies"]["driver"]["id"], "plugins");
 }
 
 #[tokio::test]

@@ -12,7 +12,8 @@ use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::fixtures::{
-    StubAccounts, StubCompute, StubConfiguration, StubHarness, StubIam, StubSandbox, StubSecret, file_with, host,
+    StubAccounts, StubCompute, StubConfiguration, StubGateway, StubHarness, StubIam, StubSandbox, StubSecret,
+    file_with, host,
 };
 
 fn composed(text: &str) -> Drivers {
@@ -224,4 +225,24 @@ fn a_plugin_driver_is_selected_by_the_file() {
     let row = drivers.describe().pop().unwrap();
     assert_eq!((row.kind, row.id.as_str()), (DriverKind::Plugin, "plugins"));
     assert!(row.capabilities.is_empty());
+}
+
+#[test]
+fn a_credential_gateway_needs_a_sandbox() {
+    let gateway = || made::<StubGateway>(DriverKind::CredentialGateway, "broker", json!({}));
+    let refused = complete()
+        .credential_gateway(gateway())
+        .build()
+        .map(|_| ())
+        .unwrap_err();
+    assert_eq!(
+        refused,
+        CompositionError::Gateway {
+            gateway: "broker".to_owned()
+        }
+    );
+    let host = made::<StubCompute>(DriverKind::Compute, "cmp", json!({ "hookHost": true }));
+    let sandbox = made::<StubSandbox>(DriverKind::Sandbox, "box", json!({ "facets": ["process"] }));
+    let complete = complete().compute(host).sandbox(sandbox).credential_gateway(gateway());
+    assert_eq!(complete.build().unwrap().gateway_id(), Some("broker"));
 }

@@ -57,6 +57,7 @@ fn linked_drivers_are_listed_with_the_schema_of_their_settings() {
             (DriverKind::Harness, "stub"),
             (DriverKind::ServiceAccount, "stub"),
             (DriverKind::Plugin, "stub"),
+            (DriverKind::CredentialGateway, "stub"),
         ]
     );
     let iam = serde_json::to_value(&linked[1]).unwrap();

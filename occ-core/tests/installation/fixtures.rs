@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use occ_core::{
     driver::{
-        AccessRequest, AccountIdentity, AgentRef, CatalogPlugin, ComputeAdmission, ComputeDriver, ComputeProfile,
-        ConfigurationDriver, Decision, DocumentProblem, DriverIdentity, EffectError, EffectResult, GatewaySettings,
-        Harness, HarnessAuthRequest, HarnessSelection, HookHost, IamDriver, Identity, LifecycleHooks, Listen,
-        Maintenance, NamespaceState, OperationContext, PlanInput, PluginDriver, PolicyCapabilities, PreflightWarning,
-        Rejection, RevisionContext, RevisionObservation, RevisionRef, SandboxDriver, SandboxFacet, SecretDriver,
-        SecretIdentity, ServiceAccountDriver, SettingRejection, Stop, Terminal,
+        AccessRequest, AccountIdentity, AgentRef, Attachment, AttachmentCondition, CatalogPlugin, ComputeAdmission,
+        ComputeDriver, ComputeProfile, ConfigurationDriver, CredentialGateway, Decision, DocumentProblem,
+        DriverIdentity, EffectError, EffectResult, GatewaySettings, Harness, HarnessAuthRequest, HarnessSelection,
+        HookHost, IamDriver, Identity, LifecycleHooks, Listen, Maintenance, NamespaceState, OperationContext,
+        PlanInput, PluginDriver, PolicyCapabilities, PreflightWarning, Rejection, RevisionContext, RevisionObservation,
+        RevisionRef, SandboxDriver, SandboxFacet, SecretDriver, SecretIdentity, ServiceAccountDriver, SettingRejection,
+        SourceCondition, SourceContent, SourceIdentity, SourceTypeInfo, Stop, Terminal,
     },
     iam::NoPolicy,
     id::{ConfigurationId, NamespaceId},
@@ -409,6 +410,62 @@ impl PluginDriver for StubPlugins {
     }
 }
 occ_core::register_plugin!(StubPlugins);
+
+/// A Credential Gateway that is never called.
+pub struct StubGateway(DriverIdentity);
+
+impl DriverFactory for StubGateway {
+    const DRIVER: &'static str = "stub";
+    const IMPLEMENTATION: &'static str = "test/stub";
+    type Settings = NoSettings;
+    fn build(identity: DriverIdentity, _: NoSettings, _: &HostServices) -> Result<Self, BuildError> {
+        Ok(Self(identity))
+    }
+}
+
+#[async_trait]
+impl CredentialGateway for StubGateway {
+    fn identity(&self) -> &DriverIdentity {
+        &self.0
+    }
+    fn source_types(&self) -> &[SourceTypeInfo] {
+        &[]
+    }
+    async fn register(
+        &self,
+        _: &OperationContext,
+        _: &SourceIdentity,
+        _: SourceContent<'_>,
+    ) -> EffectResult<SourceCondition> {
+        not_run()
+    }
+    async fn condition(&self, _: &OperationContext, _: &SourceIdentity) -> EffectResult<SourceCondition> {
+        not_run()
+    }
+    async fn remove(&self, _: &OperationContext, _: &SourceIdentity) -> EffectResult<()> {
+        not_run()
+    }
+    async fn attach(
+        &self,
+        _: &OperationContext,
+        _: &RevisionRef,
+        _: &[SourceIdentity],
+    ) -> EffectResult<Vec<Attachment>> {
+        not_run()
+    }
+    async fn attachment(
+        &self,
+        _: &OperationContext,
+        _: &RevisionRef,
+        _: &SourceIdentity,
+    ) -> EffectResult<AttachmentCondition> {
+        not_run()
+    }
+    async fn withdraw(&self, _: &OperationContext, _: &RevisionRef, _: &SourceIdentity) -> EffectResult<()> {
+        not_run()
+    }
+}
+occ_core::register_credential_gateway!(StubGateway);
 
 pub struct StubHarness(DriverIdentity);
 

@@ -6,13 +6,16 @@
 use std::time::Duration;
 
 use occ_core::{
-    driver::{ActivationOrder, EffectResult, NamespaceState, RevisionObservation, RevisionRef, Stop},
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
+    driver::{
+        ActivationOrder, AttachmentCondition, EffectResult, NamespaceState, RevisionObservation, RevisionRef, Stop,
+    },
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, SecretId},
     reason::{RuntimeCode, RuntimeFailure, Success, Token},
     resource::{
-        Agent, AgentRevision, AgentStatus, BackendRef, ComputeIdentity, ConfigurationKind, DesiredRuntimeState,
-        ExecutionMode, HarnessAuth, HarnessAuthSnapshot, HarnessIdentity, Namespace, NamespaceStatus, Secret,
-        SecretSnapshot, SecretSource, SecretSourceKind, Snapshot, WorkspaceFiles, WorkspaceSetup,
+        Agent, AgentRevision, AgentStatus, BackendRef, ComputeIdentity, ConfigurationKind, CredentialSource,
+        DesiredRuntimeState, ExecutionMode, HarnessAuth, HarnessAuthSnapshot, HarnessIdentity, Namespace,
+        NamespaceStatus, Secret, SecretSnapshot, SecretSource, SecretSourceKind, Snapshot, SourceState, Withdrawal,
+        WithdrawalState, WorkspaceFiles, WorkspaceSetup,
     },
     store::{AgentRow, NamespaceRow, PassRead, RevisionRow, Write},
     time::Timestamp,
@@ -37,9 +40,12 @@ pub struct Scene {
     pub harness_approved: bool,
     pub backend_configured: bool,
     pub account_issuer: bool,
+    pub credential_gateway: Option<String>,
     pub intact: bool,
     pub compute_id: String,
     pub maintenance: Option<Duration>,
+    /// For how long the work has been asked for.
+    pub age: Duration,
     late: bool,
 }
 
@@ -59,6 +65,7 @@ pub struct Answers {
     pub stop_at_reread: Option<usize>,
     pub prepared: Observe,
     pub activated: Observe,
+    pub withdrawn: EffectResult<AttachmentCondition>,
 }
 
 impl Default for Answers {
@@ -74,6 +81,7 @@ impl Default for Answers {
             stop_at_reread: None,
             prepared: Box::new(|target| Ok(RevisionObservation::ready(target))),
             activated: Box::new(|target| Ok(RevisionObservation::ready(target))),
+            withdrawn: Ok(AttachmentCondition::Revoked),
         }
     }
 }
@@ -196,12 +204,14 @@ fn revision(agent: &Agent, secret: &Secret, number: u64) -> RevisionRow {
                 },
                 compute: compute(),
                 sandbox_driver_id: None,
+                credential_sources: Vec::new(),
                 plugins: None,
                 plugin_approvers: None,
                 harness_auth: HarnessAuthSnapshot {
                     binding: HarnessAuth::ApiKey { source },
                     secret: Some(frozen),
                     account: None,
+                    source: None,
                 },
                 secret_bindings: std::collections::BTreeMap::new(),
                 service_principal_id: agent.service_principal_id.clone(),
@@ -245,6 +255,7 @@ impl Scene {
             backend_id: None,
             harness_auth: None,
             execution_mode: ExecutionMode::Embedded,
+            credential_sources: Vec::new(),
             plugins: std::collections::BTreeMap::default(),
             plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Running,
@@ -275,6 +286,7 @@ impl Scene {
                 live,
                 setup: None,
                 secrets: vec![secret],
+                sources: Vec::new(),
                 account: None,
                 deployment: None,
             },
@@ -287,9 +299,11 @@ impl Scene {
             harness_approved: true,
             backend_configured: true,
             account_issuer: true,
+            credential_gateway: Some("gateway".to_owned()),
             intact: true,
             compute_id: compute().id,
             maintenance: None,
+            age: Duration::ZERO,
             late: false,
         }
     }
@@ -367,6 +381,41 @@ impl Scene {
         self
     }
 
+    /// The pass is the withdrawal of a credential source from the target's version.
+    pub fn withdrawing(mut self) -> Self {
+        let target = self.target_ref();
+        let operation = Uuid::new_v4();
+        self.read.sources.push(CredentialSource {
+            id: CredentialSourceId::random(),
+            namespace_id: target.agent.namespace_id,
+            name: "source".parse().expect("a name"),
+            gateway_id: "gateway".to_owned(),
+            kind: "openai".parse().expect("a type"),
+            config: std::collections::BTreeMap::new(),
+            secrets: std::collections::BTreeMap::new(),
+            state: SourceState::Ready,
+            registered: true,
+            withdrawals: vec![Withdrawal {
+                revision_id: target.id,
+                agent_id: target.agent.id,
+                state: WithdrawalState::Pending,
+                requested_by: "prn_1".parse().expect("a principal"),
+                requested_at: NOW,
+                operation,
+                completed_at: None,
+            }],
+            version: 1,
+            created_at: NOW,
+        });
+        self.target = Target::CredentialsWithdrawn {
+            namespace: target.agent.namespace_id,
+            agent: target.agent.id,
+            revision: target.id,
+            operation,
+        };
+        self
+    }
+
     /// The pass is the Namespace's provision.
     pub fn provisioning(mut self) -> Self {
         self.namespace_status(NamespaceStatus::Provisioning);
@@ -384,7 +433,7 @@ impl Scene {
                 actor: "prn_1".parse().expect("a principal"),
                 attempt: self.attempt,
                 created_at: NOW,
-                claimed_at: NOW,
+                claimed_at: NOW.plus(self.age),
                 last_attempt: self.last_attempt,
                 trace: None,
             },
@@ -402,6 +451,7 @@ impl Scene {
                 backend_configured: self.backend_configured,
                 account_issuer: self.account_issuer,
                 intact: self.intact,
+                credential_gateway: self.credential_gateway.clone(),
                 secret_driver: "secrets".to_owned(),
                 maintenance: self.maintenance,
                 installation: None,
@@ -468,6 +518,7 @@ impl Scene {
                 Step::DiscardSetup(..) => Event::Discarded(Ok(())),
                 Step::DeleteCredentials(_) => Event::CredentialsDeleted(Ok(())),
                 Step::DeleteAgent(_) => Event::AgentDeleted(Ok(Stop::Stopped)),
+                Step::Withdraw(..) => Event::Withdrawn(answers.withdrawn.clone()),
             };
             pass.apply(event);
         }

@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use occ_core::{
     control::CreateServiceAccount,
-    driver::{Action, EffectError, EffectResult, Fault, FaultKind, ResourceKind, RevisionObservation, Stop, Terminal},
+    driver::{
+        Action, AttachmentCondition, EffectError, EffectResult, Fault, FaultKind, ResourceKind, RevisionObservation,
+        Stop, Terminal,
+    },
     id::{AgentId, RevisionId},
     reason::{Dependency, Failure, Pending, RuntimeCode, RuntimeFailure, Token},
     resource::{Backend, ExecutionMode, NamespaceStatus},
@@ -16,7 +19,9 @@ use occ_core::{
     worker::{Worker, WorkerHandle},
 };
 use occ_simulation::memory::MemoryStore;
-use occ_test_support::drivers::{IssuingAccounts, NullCompute, Optional, OutsideSecrets, PlainHarness, World, chatgpt};
+use occ_test_support::drivers::{
+    IssuingAccounts, MediatingGateway, NullCompute, Optional, OutsideSecrets, PlainHarness, World, chatgpt,
+};
 use serde_json::json;
 
 /// Codes that no request can produce here, and where they are produced instead.
@@ -65,9 +70,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "SECRET_BINDING_UNAVAILABLE",
         "a Secret in use is not deleted; worker_decide",
     ),
-    ("CREDENTIAL_GATEWAY_MISMATCH", "Credential Gateways are not built yet"),
-    ("CREDENTIAL_SOURCE_UNAVAILABLE", "credential sources are not built yet"),
-    ("CREDENTIAL_WITHDRAWN", "withdrawal is not built yet"),
     (
         "CREDENTIAL_DELETION_UNSUPPORTED",
         "a Compute that provisions and cannot delete cannot be written",
@@ -443,6 +445,71 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     }
 }
 
+async fn mediated_credentials(seen: &mut BTreeSet<&'static str>) {
+    let gateway = Arc::new(MediatingGateway::named("broker"));
+    let world = World::builder()
+        .store(Arc::new(MemoryStore::default()))
+        .harness(PlainHarness::named("plain", &[ExecutionMode::Dedicated]))
+        .credential_gateway(Arc::clone(&gateway) as _)
+        .build()
+        .await;
+    let (plane, admin, namespace) = (&world.plane, &world.admin, world.namespace);
+    let secret = world.secret("key", "sk-test-0123456789").await;
+    let from = json!({ "kind": "secret", "namespaceId": namespace, "id": secret });
+    let input = json!({ "name": "model", "type": "openai", "secrets": { "api_key": from } });
+    let input = serde_json::from_value(input).expect("a source's form");
+    let source = plane.register_credential_source(admin, namespace, input).await;
+    let source = source.expect("a source").id;
+    let input = json!({
+        "name": "a",
+        "configurationId": world.configuration(json!({})).await,
+        "executionMode": "dedicated",
+        "harnessAuth": { "method": "credential_source", "sourceId": source },
+        "credentialSources": [{ "sourceId": source }],
+    });
+    let input = serde_json::from_value(input).expect("an Agent's form");
+    let agent = plane.create_agent(admin, namespace, input).await.expect("an Agent");
+    let role = world.role(&[(Action::Operate, ResourceKind::CredentialSource)]).await;
+    let input = json!({ "principalId": agent.service_principal_id, "roleId": role.id });
+    let input = serde_json::from_value(input).expect("a binding's form");
+    let bound = plane.create_access_binding(admin, namespace, input).await;
+    bound.expect("an access binding");
+    let other = world.selecting(
+        None,
+        NullCompute::default(),
+        Optional {
+            credential_gateway: Some(Arc::new(MediatingGateway::named("other"))),
+            ..Optional::default()
+        },
+    );
+    let scene = Scene { world, agent: agent.id };
+    for (condition, drivers, code) in [
+        (
+            AttachmentCondition::Failed,
+            Arc::clone(&scene.world.drivers),
+            Failure::CredentialSourceUnavailable,
+        ),
+        (
+            AttachmentCondition::Revoked,
+            Arc::clone(&scene.world.drivers),
+            Failure::CredentialWithdrawn,
+        ),
+        (
+            AttachmentCondition::Ready,
+            Arc::clone(other.drivers()),
+            Failure::CredentialGatewayMismatch,
+        ),
+    ] {
+        gateway.attachment.next(Ok(condition));
+        let revision = scene.deploy().await;
+        let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
+        let worker = Worker::new(store, drivers, Policy::default()).start();
+        assert_eq!(scene.failure(revision).await, Some(code));
+        seen.insert(code.code());
+        worker.shutdown().await;
+    }
+}
+
 async fn attempts(seen: &mut BTreeSet<&'static str>) {
     // Somebody else moves the Agent each time.
     let scene = Scene::new(NullCompute::default()).await;
@@ -533,6 +600,7 @@ async fn every_code_is_reached_through_deploy_and_status_or_says_where() {
     stops(&mut seen).await;
     selections(&mut seen).await;
     issued_tokens(&mut seen).await;
+    Box::pin(mediated_credentials(&mut seen)).await;
     attempts(&mut seen).await;
     let failures = Failure::ALL.iter().map(|code| code.code());
     let every = failures.chain(Pending::ALL.iter().map(|code| code.code()));

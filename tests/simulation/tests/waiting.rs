@@ -7,16 +7,18 @@ use std::{
 };
 
 use occ_core::{
-    driver::{EffectError, RevisionObservation},
+    driver::{Action, AttachmentCondition, EffectError, ResourceKind, RevisionObservation},
     id::{AgentId, RevisionId},
     reason::{Failure, Pending},
+    resource::ExecutionMode,
     store::{Store, WorkState},
     time::Clock,
     work::Policy,
     worker::Worker,
 };
 use occ_simulation::memory::MemoryStore;
-use occ_test_support::drivers::{Call, NullCompute, World};
+use occ_test_support::drivers::{Call, MediatingGateway, NullCompute, PlainHarness, World};
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +104,33 @@ impl Scene {
     }
 }
 
+/// A deployment with a mediated model credential.
+async fn mediated(world: &World) -> (AgentId, RevisionId) {
+    let (plane, admin, namespace) = (&world.plane, &world.admin, world.namespace);
+    let secret = world.secret("key", "sk-test-0123456789").await;
+    let from = json!({ "kind": "secret", "namespaceId": namespace, "id": secret });
+    let input = json!({ "name": "model", "type": "openai", "secrets": { "api_key": from } });
+    let input = serde_json::from_value(input).expect("a source's form");
+    let source = plane.register_credential_source(admin, namespace, input).await;
+    let source = source.expect("a source").id;
+    let input = json!({
+        "name": "a",
+        "configurationId": world.configuration(json!({})).await,
+        "executionMode": "dedicated",
+        "harnessAuth": { "method": "credential_source", "sourceId": source },
+        "credentialSources": [{ "sourceId": source }],
+    });
+    let input = serde_json::from_value(input).expect("an Agent's form");
+    let agent = plane.create_agent(admin, namespace, input).await.expect("an Agent");
+    let role = world.role(&[(Action::Operate, ResourceKind::CredentialSource)]).await;
+    let input = json!({ "principalId": agent.service_principal_id, "roleId": role.id });
+    let input = serde_json::from_value(input).expect("a binding's form");
+    let bound = plane.create_access_binding(admin, namespace, input).await;
+    bound.expect("an access binding");
+    let admitted = plane.deploy_agent(admin, namespace, agent.id).await;
+    (agent.id, admitted.expect("a deployable Agent").id)
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_waits_is_looked_at_once_while_nothing_changes() {
     let scene = Scene::new(NullCompute::default().hearing()).await;
@@ -143,6 +172,46 @@ async fn what_changes_is_looked_at_when_it_would_have_been() {
     assert!(matches!(state, WorkState::Succeeded { .. }), "{state:?}");
     // Once to see it ready, and once more when it is selected.
     assert!((1..=2).contains(&scene.looks()), "the others are left alone");
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_gateway_holds_back_is_looked_at_although_the_compute_heard_nothing() {
+    let memory = MemoryStore::default();
+    let gateway = Arc::new(MediatingGateway::named("broker"));
+    let usable: Arc<Mutex<bool>> = Arc::default();
+    let known = Arc::clone(&usable);
+    gateway.attachment.every(move |_| {
+        let usable = *known.lock().expect("no panic");
+        async move {
+            Ok(if usable {
+                AttachmentCondition::Ready
+            } else {
+                AttachmentCondition::Withheld
+            })
+        }
+    });
+    let world = World::builder()
+        .compute(NullCompute::default().hearing())
+        .harness(PlainHarness::named("plain", &[ExecutionMode::Dedicated]))
+        .credential_gateway(Arc::clone(&gateway) as _)
+        .store(Arc::new(memory.clone()))
+        .build()
+        .await;
+    let deployed = mediated(&world).await;
+    let scene = Scene {
+        memory,
+        world,
+        deployed: vec![deployed],
+        ready: Arc::default(),
+    };
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    scene.assert_all_wait().await;
+    *usable.lock().expect("no panic") = true;
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let state = scene.state(deployed).await;
+    assert!(matches!(state, WorkState::Succeeded { .. }), "{state:?}");
     worker.abort();
 }
 

@@ -127,6 +127,7 @@ pub fn snapshot(value: Value, bindings: &[&str]) -> Snapshot {
             implementation: "occ/process".to_owned(),
         },
         sandbox_driver_id: None,
+        credential_sources: Vec::new(),
         plugins: None,
         plugin_approvers: None,
         harness_auth: HarnessAuthSnapshot {
@@ -139,6 +140,7 @@ pub fn snapshot(value: Value, bindings: &[&str]) -> Snapshot {
             },
             secret: Some(secret("sec_123e4567-e89b-42d3-a456-426614174000")),
             account: None,
+            source: None,
         },
         secret_bindings: bindings.collect(),
         service_principal_id: "service-principal".parse().expect("a principal"),

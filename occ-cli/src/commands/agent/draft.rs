@@ -10,7 +10,7 @@ use occ_core::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{preset, service_account},
+    super::{credential_source, preset, service_account},
     Context, fields,
 };
 use crate::{
@@ -32,6 +32,9 @@ pub(super) struct Auth {
     /// A Codex access token that a driver issued: the service account that has it, by name or id. Dedicated Codex only.
     #[arg(long, value_name = "ACCOUNT")]
     service_account: Option<String>,
+    /// A credential source that the Credential Gateway mediates, by name or id; it is listed among the Agent's sources, too. Dedicated only.
+    #[arg(long, value_name = "SOURCE")]
+    credential_source: Option<String>,
     /// The operator supplies credentials on the host; for Computes that support it.
     #[arg(long = "runtime-auth", id = "runtime_auth")]
     runtime: bool,
@@ -58,6 +61,9 @@ pub(super) struct Create {
     backend: Option<BackendId>,
     #[command(flatten)]
     auth: Auth,
+    /// A further credential source that it uses, by name or id. Repeatable.
+    #[arg(long = "source", value_name = "SOURCE")]
+    sources: Vec<String>,
     /// The plugins that it selects: a file with a JSON object, by catalogue id; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     plugins: Option<PathBuf>,
@@ -86,8 +92,14 @@ pub(super) struct Update {
     #[command(flatten)]
     auth: Auth,
     /// Use no model credential any more.
-    #[arg(long, conflicts_with_all = ["api_key_secret", "token_secret", "service_account", "runtime_auth"])]
+    #[arg(long, conflicts_with_all = ["api_key_secret", "token_secret", "service_account", "credential_source", "runtime_auth"])]
     no_auth: bool,
+    /// A credential source that it uses, by name or id, in the place of all that it had. Repeatable.
+    #[arg(long = "source", value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// Use no credential source any more.
+    #[arg(long, conflicts_with_all = ["sources", "credential_source"])]
+    no_sources: bool,
     /// The plugins that it selects, in the place of all that it had: a file with a JSON object; `{}` selects none.
     #[arg(long, value_name = "FILE")]
     plugins: Option<PathBuf>,
@@ -133,6 +145,7 @@ pub(super) async fn create(session: &Session, create: Create, files: Map<String,
     if let Some(backend) = create.backend {
         body["backendId"] = json!(backend);
     }
+    sources(session, &mut body, &create.sources).await?;
     if let Some(plugins) = &create.plugins {
         body["plugins"] = json!(input::document(plugins)?);
     }
@@ -155,6 +168,10 @@ pub(super) async fn update(session: &Session, update: Update, cx: &Context<'_>) 
     } else if update.no_auth {
         body["harnessAuth"] = Value::Null;
     }
+    sources(session, &mut body, &update.sources).await?;
+    if update.no_sources {
+        body["credentialSources"] = json!([]);
+    }
     if let Some(plugins) = &update.plugins {
         body["plugins"] = json!(input::document(plugins)?);
     }
@@ -163,8 +180,30 @@ pub(super) async fn update(session: &Session, update: Update, cx: &Context<'_>) 
     cx.output.one(&agent, fields)
 }
 
+/// The credential sources that are named; the model credential's is always among them.
+async fn sources(session: &Session, body: &mut Value, named: &[String]) -> Done {
+    let mut ids = Vec::new();
+    if let Some(id) = body["harnessAuth"]["sourceId"].as_str() {
+        ids.push(json!({ "sourceId": id }));
+    }
+    for source in named {
+        let id = json!({ "sourceId": credential_source::find(session, source).await? });
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if !ids.is_empty() {
+        body["credentialSources"] = ids.into();
+    }
+    Ok(())
+}
+
 impl Auth {
     async fn body(&self, session: &Session) -> Done<Option<Value>> {
+        if let Some(source) = &self.credential_source {
+            let id = credential_source::find(session, source).await?;
+            return Ok(Some(json!({ "method": "credential_source", "sourceId": id })));
+        }
         if let Some(account) = &self.service_account {
             let id = service_account::find(session, account).await?;
             let source = json!({ "kind": "service_account", "namespaceId": session.namespace, "id": id });

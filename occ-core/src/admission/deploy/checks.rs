@@ -84,7 +84,18 @@ fn sandbox_topology(i: &DeployInputs<'_>) -> Result<(), Refusal> {
             "The selected Sandbox Driver runs dedicated Harnesses only.",
         ));
     }
-    Ok(())
+    mediated_only(i)
+}
+
+/// With a gateway no model credential is delivered past it (spec/engine 3, step 10).
+fn mediated_only(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    match &i.agent_row()?.harness_auth {
+        None | Some(HarnessAuth::CredentialSource { .. } | HarnessAuth::Runtime {}) => Ok(()),
+        Some(_) if i.drivers.credential_gateway.is_none() => Ok(()),
+        Some(_) => Err(Refusal::conflict(
+            "The selected Credential Gateway mediates model credentials: bind a credential source.",
+        )),
+    }
 }
 
 fn configuration_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
@@ -114,10 +125,13 @@ fn harness_auth<'a>(i: &DeployInputs<'a>) -> Result<&'a HarnessAuth, Refusal> {
 }
 
 fn harness_auth_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    match source::auth_request(i.caller, i.namespace, harness_auth(i)?) {
-        Some(request) => i.grants.require(&request).map(|_| ()),
-        None => Ok(()),
+    if let Some(request) = source::auth_request(i.caller, i.namespace, harness_auth(i)?) {
+        i.grants.require(&request)?;
     }
+    super::source_ids(i.agent_row()?).into_iter().try_for_each(|id| {
+        let request = source::operate_source(i.caller, i.namespace, id);
+        i.grants.require(&request).map(|_| ())
+    })
 }
 
 fn secret_bindings_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
@@ -133,14 +147,29 @@ fn secret_bindings_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 /// issued, and with the Backend that issued it (seed: Failure semantics).
 fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     match harness_auth(i)? {
-        auth @ HarnessAuth::CredentialSource { .. } => {
-            source::auth_source(&i.read.secrets, None, auth, &i.drivers.secret.identity().id)
+        HarnessAuth::CredentialSource { source_id } => {
+            gateway_selected(i)?;
+            let listed = i.agent_row()?.credential_sources.iter();
+            if listed.map(|source| source.source_id).any(|id| id == *source_id) {
+                Ok(())
+            } else {
+                Err(Refusal::invalid(
+                    "The credential source of harnessAuth must also be listed in credentialSources.",
+                ))
+            }
         }
         HarnessAuth::CodexPat {
             source: TokenSource::ServiceAccount { .. },
         } => account_usable(i),
         HarnessAuth::ApiKey { .. } | HarnessAuth::CodexPat { .. } | HarnessAuth::Runtime {} => Ok(()),
     }
+}
+
+fn gateway_selected(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    if i.drivers.credential_gateway.is_none() {
+        return Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured));
+    }
+    Ok(())
 }
 
 fn account_usable(i: &DeployInputs<'_>) -> Result<(), Refusal> {
@@ -186,9 +215,13 @@ fn compute_topology(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn agent_principal(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    let principal = &i.agent_row()?.service_principal_id;
-    for id in super::secret_ids(i.read) {
-        let request = source::operate(principal, i.namespace, id);
+    let agent = i.agent_row()?;
+    let principal = &agent.service_principal_id;
+    let secrets = super::secret_ids(i.read).into_iter();
+    let secrets = secrets.map(|id| source::operate(principal, i.namespace, id));
+    let sources = super::source_ids(agent).into_iter();
+    let sources = sources.map(|id| source::operate_source(principal, i.namespace, id));
+    for request in secrets.chain(sources) {
         let answer = i.grants.find(&request).ok_or(Refusal::driver_away(DriverKind::Iam))?;
         if !answer.decision.allowed {
             let phrase = Phrase::new("The Agent service principal ")
@@ -214,7 +247,17 @@ fn harness_auth_secret(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     if let Some(id) = i.token() {
         source::owned(&i.read.secrets, id, driver, source::TOKEN_OF_OTHER_DRIVER)?;
     }
-    source::auth_source(&i.read.secrets, i.account.as_ref(), harness_auth(i)?, driver)
+    let auth = harness_auth(i)?;
+    source::auth_source(&i.read.secrets, i.account.as_ref(), i.mediated(), auth, driver)?;
+    for id in super::source_ids(i.agent_row()?) {
+        let frozen = i.frozen_source(id)?;
+        if auth.credential_source() == Some(id) && frozen.login_mode.is_none() {
+            return Err(Refusal::conflict(
+                "A credential source of this type is no model credential.",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn secret_bindings_secrets(i: &DeployInputs<'_>) -> Result<(), Refusal> {

@@ -3,11 +3,17 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
-    admission::{Grants, Refusal, source},
+    admission::{
+        Grants, Refusal,
+        source::{self, Sources},
+    },
     driver::{AccessRequest, Action, DriverKind, EffectError, EffectResult, Harness, HarnessSelection, ResourceRef},
-    id::{AgentId, NamespaceId, SecretId},
+    id::{AgentId, CredentialSourceId, NamespaceId, SecretId},
     installation::Drivers,
-    resource::{Agent, BackendRef, Document, HarnessIdentity, Namespace, PrincipalId, SecretSnapshot, ServiceAccount},
+    resource::{
+        Agent, BackendRef, CredentialSource, Document, HarnessAuth, HarnessIdentity, Namespace, PrincipalId,
+        SecretSnapshot, ServiceAccount, SourceSnapshot,
+    },
     store::{ConfigurationRow, DeployRead},
 };
 
@@ -58,6 +64,8 @@ pub struct DeployInputs<'a> {
     pub credentials: Option<Gathered<bool>>,
     /// The service account that the draft names, if it exists. The Secret of its issued token is among the rows.
     pub account: Option<ServiceAccount>,
+    /// The records of the credential sources that the draft names, as far as they exist.
+    pub sources: Vec<CredentialSource>,
     /// The selected drivers; only their pure methods are called.
     pub drivers: &'a Drivers,
 }
@@ -106,6 +114,10 @@ pub fn required(caller: &PrincipalId, read: &DeployRead) -> Vec<AccessRequest> {
             &configuration.secret_bindings,
         ));
     }
+    for principal in [caller, &agent.service_principal_id] {
+        let named = source_ids(agent).into_iter();
+        requests.extend(named.map(|id| source::operate_source(principal, namespace, id)));
+    }
     requests.extend(
         secret_ids(read)
             .into_iter()
@@ -135,7 +147,40 @@ pub fn secret_ids(read: &DeployRead) -> Vec<SecretId> {
     })
 }
 
+/// Every credential source that a draft names: the model credential first.
+pub fn source_ids(agent: &Agent) -> Vec<CredentialSourceId> {
+    let auth = agent.harness_auth.as_ref().and_then(HarnessAuth::credential_source);
+    let listed = agent.credential_sources.iter().map(|source| source.source_id);
+    auth.into_iter().chain(listed).fold(Vec::new(), |mut ids, id| {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        ids
+    })
+}
+
 impl<'a> DeployInputs<'a> {
+    /// The selected Credential Gateway, and the records.
+    pub(super) fn mediated(&self) -> Sources<'_> {
+        Sources {
+            gateway: self.drivers.gateway_id(),
+            rows: &self.sources,
+        }
+    }
+
+    /// A credential source as the version freezes it.
+    pub(super) fn frozen_source(&self, id: CredentialSourceId) -> Result<SourceSnapshot, Refusal> {
+        let row = self.mediated().usable(id)?;
+        let gateway = self.drivers.credential_gateway.as_deref();
+        let kind = gateway.and_then(|gateway| gateway.source_types().iter().find(|info| info.kind == row.kind));
+        Ok(SourceSnapshot {
+            source_id: id,
+            credential_gateway_id: row.gateway_id.clone(),
+            source_type: row.kind.clone(),
+            login_mode: kind.and_then(|info| info.login_mode),
+        })
+    }
+
     pub(super) fn ask(&self, action: Action, resource: ResourceRef) -> AccessRequest {
         AccessRequest {
             principal: self.caller.clone(),

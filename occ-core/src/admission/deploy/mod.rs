@@ -5,7 +5,7 @@ mod inputs;
 
 pub use checks::{CHECKS, Check};
 pub(crate) use inputs::select;
-pub use inputs::{DeployInputs, Gathered, permission, required, secret_ids};
+pub use inputs::{DeployInputs, Gathered, permission, required, secret_ids, source_ids};
 
 use super::{DetailCode, Refusal};
 use crate::{
@@ -41,6 +41,12 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
     let delivered = binding.secret().map(|(_, id)| id).or(inputs.token());
     let secret = delivered.map(|id| inputs.snapshot_of(id)).transpose()?;
     let issued = inputs.account.as_ref().and_then(ServiceAccount::issued);
+    let mut credential_sources = Vec::new();
+    for source in &agent.credential_sources {
+        credential_sources.push(inputs.frozen_source(source.source_id)?);
+    }
+    let mediated = binding.credential_source();
+    let mediated = mediated.map(|id| inputs.frozen_source(id)).transpose()?;
     let mut secret_bindings = std::collections::BTreeMap::new();
     for (name, bound) in &configuration.secret_bindings {
         secret_bindings.insert(name.clone(), inputs.snapshot_of(bound.source.id)?);
@@ -66,8 +72,10 @@ pub fn admit(inputs: &DeployInputs<'_>) -> Result<Admitted, Refusal> {
         harness_auth: HarnessAuthSnapshot {
             binding,
             secret,
+            source: mediated,
             account: issued.map(|(_, binding)| binding.clone()),
         },
+        credential_sources,
         secret_bindings,
         service_principal_id: agent.service_principal_id.clone(),
     };

@@ -5,7 +5,7 @@ use crate::{
     control::{Answer, ControlPlane},
     driver::{ResourceKind, ResourceRef},
     iam::ExactResource,
-    id::{AgentId, ConfigurationId, NamespaceId, PresetId, RevisionId, SecretId, ServiceAccountId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, PresetId, RevisionId, SecretId, ServiceAccountId},
     resource::OwnedKind,
     store::Expect,
 };
@@ -19,6 +19,7 @@ pub(super) enum Target {
     Revision(RevisionId),
     Account(ServiceAccountId),
     Preset(PresetId),
+    Source(CredentialSourceId),
 }
 
 impl Target {
@@ -43,7 +44,8 @@ impl Target {
             ResourceKind::AgentRevision => Self::Revision(id.parse().map_err(|_| malformed())?),
             ResourceKind::ServiceAccount => Self::Account(id.parse().map_err(|_| malformed())?),
             ResourceKind::Preset => Self::Preset(id.parse().map_err(|_| malformed())?),
-            ResourceKind::Installation | ResourceKind::CredentialSource => {
+            ResourceKind::CredentialSource => Self::Source(id.parse().map_err(|_| malformed())?),
+            ResourceKind::Installation => {
                 let refusal = Refusal::invalid("A grant cannot be confined to a resource of this kind.");
                 return Err(refusal.at("/resource/kind", DetailCode::InvalidValue));
             }
@@ -58,6 +60,7 @@ impl Target {
             Self::Agent(_) => ResourceKind::Agent,
             Self::Revision(_) => ResourceKind::AgentRevision,
             Self::Account(_) => ResourceKind::ServiceAccount,
+            Self::Source(_) => ResourceKind::CredentialSource,
             Self::Preset(_) => ResourceKind::Preset,
         }
     }
@@ -70,6 +73,7 @@ impl Target {
             Self::Agent(id) => ResourceRef::agent(namespace, *id),
             Self::Revision(id) => ResourceRef::agent_revision(namespace, *id),
             Self::Account(id) => ResourceRef::service_account(namespace, *id),
+            Self::Source(id) => ResourceRef::credential_source(namespace, *id),
             Self::Preset(id) => ResourceRef::preset(namespace, *id),
         }
     }
@@ -92,6 +96,10 @@ impl ControlPlane {
             Target::Agent(id) => Some(Expect::Agent(*id, self.agent_row(namespace, *id).await?.version)),
             Target::Account(id) => Some(
                 self.owned_exists(namespace, OwnedKind::ServiceAccount, id.to_string())
+                    .await?,
+            ),
+            Target::Source(id) => Some(
+                self.owned_exists(namespace, OwnedKind::CredentialSource, id.to_string())
                     .await?,
             ),
             Target::Preset(id) => Some(self.owned_exists(namespace, OwnedKind::Preset, id.to_string()).await?),

@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::{AgentRef, RevisionRef};
 use crate::{
     driver::{EffectResult, LifecycleHooks, OperationContext},
-    id::CredentialSourceId,
     reason::Token,
     resource::{Name, WorkspaceFileName},
     secret_value::SecretValue,
@@ -185,16 +184,4 @@ pub trait HookHost: Send + Sync {
 
     /// The Compute's namespace in which a Sandbox of this Namespace lives.
     fn sandbox_namespace(&self, namespace: &Name) -> Option<String>;
-}
-
-/// Withdrawal of a credential source from a running version. Never reports success without evidence.
-#[async_trait]
-pub trait CredentialWithdrawal: Send + Sync {
-    /// Whether the source is revoked for the version.
-    async fn withdraw(
-        &self,
-        cx: &OperationContext,
-        revision: &RevisionRef,
-        source: CredentialSourceId,
-    ) -> EffectResult<bool>;
 }

@@ -143,9 +143,4 @@ pub trait ComputeDriver: Send + Sync {
     fn hook_host(&self) -> Option<&dyn HookHost> {
         None
     }
-
-    /// Withdrawal of a credential source from a running version.
-    fn credential_withdrawal(&self) -> Option<&dyn CredentialWithdrawal> {
-        None
-    }
 }

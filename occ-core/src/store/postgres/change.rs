@@ -13,7 +13,7 @@ use crate::{
     store::{
         CommitError, ConfigurationRow, Expect, OwnedRow, Write,
         row::{
-            resource::{plugins_of, secret_of, secrets_of},
+            resource::{plugins_of, secret_of, secrets_of, sources_of},
             settlement::{Next, Settlement},
             work::TargetColumns,
         },
@@ -180,7 +180,10 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
             // How a deployment or a stop ended is never rewritten: those are repeated as new work.
             if matches!(
                 work.target,
-                Target::Revision { .. } | Target::Maintenance { .. } | Target::AgentStopped { .. }
+                Target::Revision { .. }
+                    | Target::Maintenance { .. }
+                    | Target::AgentStopped { .. }
+                    | Target::CredentialsWithdrawn { .. }
             ) {
                 return Err(CommitError::Conflict(Expect::WorkFailed(key)));
             }
@@ -229,6 +232,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "service_principal_id": agent.service_principal_id, "configuration_id": agent.configuration_id,
         "backend_id": agent.backend_id, "harness_auth": agent.harness_auth,
         "plugins": plugins_of(agent), "plugin_approvers": agent.plugin_approvers,
+        "credential_sources": sources_of(agent),
         "secret_id": secret_of(agent.harness_auth.as_ref()), "execution_mode": agent.execution_mode,
         "desired": agent.desired_runtime_state, "active_revision_id": agent.active_revision_id, "status": agent.status,
         "created_at": agent.created_at.as_millis(),

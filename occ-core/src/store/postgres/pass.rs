@@ -98,6 +98,7 @@ impl PassQuery {
             agent,
             setup: facts.part("setup", resource::setup)?,
             secrets,
+            sources: Vec::new(),
             account: None,
             deployment: facts.part("deployment", work::state)?.filter(work::over),
             live: versions.into_iter().filter(|row| row.live).collect(),
@@ -121,6 +122,14 @@ impl PostgresStore {
                 .map(TryInto::try_into)
                 .transpose()
                 .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
+        }
+        for source in pass.source_ids() {
+            let row = self
+                .read_owned(query.namespace, OwnedKind::CredentialSource, &source.to_string())
+                .await?;
+            let source = row.map(TryInto::try_into).transpose();
+            pass.sources
+                .extend(source.map_err(|_: StoreError| Fault::Corrupt("CredentialSource"))?);
         }
         Ok(pass)
     }

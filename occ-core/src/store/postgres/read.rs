@@ -98,7 +98,7 @@ const DEPLOYMENT: &str = records!(
             SELECT q.kind, q.revision_id, q.available_at FROM work q
             WHERE q.lane = r.agent_id AND q.state = 'claimed' AND q.lease_expires_at <= occ.present()
         ) c LEFT JOIN revisions n ON n.id = c.revision_id
-        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR n.number > r.number) AS cleanup_at
+        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR (c.kind <> 'credentials_withdrawn' AND n.number > r.number)) AS cleanup_at
     FROM revisions r
     JOIN agents a ON a.id = r.agent_id
     -- Work of another owner is no evidence of this deployment.

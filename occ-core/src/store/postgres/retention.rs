@@ -19,8 +19,8 @@ macro_rules! prunable {
             "SELECT ",
             $select,
             " FROM work WHERE completed_at IS NOT NULL AND completed_at <= present() - $1
-            AND kind IN ('maintenance', 'agent_stopped', 'agent_deleted', 'namespace_deleted')
-            AND (kind IN ('maintenance', 'agent_stopped') OR state = 'succeeded')"
+            AND kind IN ('maintenance', 'agent_stopped', 'credentials_withdrawn', 'agent_deleted', 'namespace_deleted')
+            AND (kind IN ('maintenance', 'agent_stopped', 'credentials_withdrawn') OR state = 'succeeded')"
         )
     };
 }

@@ -31,7 +31,13 @@ const MIGRATIONS: [(i64, &[&str]); 10] = [
             include_str!("migrations/0009_waits.sql"),
         ],
     ),
-    (10, &[include_str!("migrations/0010_together.sql")]),
+    (
+        10,
+        &[
+            include_str!("migrations/0010_credential_sources.sql"),
+            include_str!("migrations/0010_together.sql"),
+        ],
+    ),
 ];
 
 /// The version that this program needs.

@@ -3,8 +3,8 @@
 use super::{Columns, Corrupt, Row};
 use crate::{
     resource::{
-        Agent, AgentRevision, Approver, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation, Namespace,
-        NamespaceStatus, Plugins, PluginsSnapshot, Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
+        Agent, AgentCredentialSource, AgentRevision, Approver, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation,
+        Namespace, NamespaceStatus, Plugins, PluginsSnapshot, Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
     store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedAgent, SavedField, SavedRevision},
 };
@@ -46,6 +46,7 @@ pub(in crate::store) fn content(row: &impl Row) -> Result<(&'static str, String)
         "configuration" => "configuration",
         "service_account" => "service_account",
         "preset" => "preset",
+        "credential_source" => "credential_source",
         _ => "secret",
     };
     Ok((kind, row.text("id")?))
@@ -100,6 +101,7 @@ pub(in crate::store) fn owned(row: &impl Row) -> Result<OwnedRow, Corrupt> {
 struct Settings {
     plugins: Option<Plugins>,
     plugin_approvers: Option<Vec<Approver>>,
+    credential_sources: Option<Vec<AgentCredentialSource>>,
     harness_auth: Option<HarnessAuth>,
 }
 
@@ -108,15 +110,18 @@ pub(in crate::store) fn saved_agent(row: &impl Row) -> Result<SavedAgent, Corrup
     let columns = Columns { row, of: "Agent" };
     let plugins = columns.optional_json("plugins");
     let plugin_approvers = columns.optional_json("plugin_approvers");
+    let credential_sources = columns.optional_json("credential_sources");
     let harness_auth = columns.optional_json("harness_auth");
     let unreadable = [
         (plugins.is_err(), SavedField::Plugins),
         (plugin_approvers.is_err(), SavedField::PluginApprovers),
+        (credential_sources.is_err(), SavedField::CredentialSources),
         (harness_auth.is_err(), SavedField::HarnessAuth),
     ];
     let settings = Settings {
         plugins: plugins.unwrap_or_default(),
         plugin_approvers: plugin_approvers.unwrap_or_default(),
+        credential_sources: credential_sources.unwrap_or_default(),
         harness_auth: harness_auth.unwrap_or_default(),
     };
     Ok(SavedAgent {
@@ -174,6 +179,7 @@ pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
     let settings = Settings {
         plugins: columns.optional_json("plugins")?,
         plugin_approvers: columns.optional_json("plugin_approvers")?,
+        credential_sources: columns.optional_json("credential_sources")?,
         harness_auth: columns.optional_json("harness_auth")?,
     };
     agent_with(row, settings)
@@ -189,6 +195,7 @@ fn agent_with(row: &impl Row, settings: Settings) -> Result<AgentRow, Corrupt> {
         configuration_id: row.parsed("configuration_id")?,
         backend_id: row.optional_parsed("backend_id")?,
         harness_auth: settings.harness_auth,
+        credential_sources: settings.credential_sources.unwrap_or_default(),
         plugins: settings.plugins.unwrap_or_default(),
         plugin_approvers: settings.plugin_approvers,
         execution_mode: row.word("execution_mode")?,
@@ -244,6 +251,11 @@ pub(in crate::store) fn secret_of(auth: Option<&HarnessAuth>) -> Option<String> 
 /// What an Agent's row keeps of its plugins: nothing when it selects none.
 pub(in crate::store) fn plugins_of(agent: &Agent) -> Option<&Plugins> {
     Some(&agent.plugins).filter(|plugins| !plugins.is_empty())
+}
+
+/// What an Agent's row keeps of its credential sources: nothing when it uses none.
+pub(in crate::store) fn sources_of(agent: &Agent) -> Option<&Vec<AgentCredentialSource>> {
+    Some(&agent.credential_sources).filter(|sources| !sources.is_empty())
 }
 
 /// The Secrets that a version froze, each once.

@@ -23,7 +23,9 @@ pub(in crate::store) struct TargetColumns {
 impl TargetColumns {
     pub(in crate::store) fn of(target: &Target) -> Self {
         let (operation, bucket) = match target {
-            Target::AgentStopped { operation, .. } => (Some(operation.to_string()), None),
+            Target::AgentStopped { operation, .. } | Target::CredentialsWithdrawn { operation, .. } => {
+                (Some(operation.to_string()), None)
+            }
             Target::Maintenance { bucket, .. } => (None, Some(*bucket)),
             _ => (None, None),
         };
@@ -61,6 +63,12 @@ fn target(row: &Columns<'_, impl Row>) -> Result<Target, Corrupt> {
             agent: row.parsed("agent_id")?,
             revision: row.parsed("revision_id")?,
             bucket: row.number("bucket")?,
+        },
+        "credentials_withdrawn" => Target::CredentialsWithdrawn {
+            namespace,
+            agent: row.parsed("agent_id")?,
+            revision: row.parsed("revision_id")?,
+            operation: row.parsed("operation")?,
         },
         _ => return Err(row.corrupt()),
     })

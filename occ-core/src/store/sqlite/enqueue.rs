@@ -64,7 +64,10 @@ pub(super) async fn requeue(db: &mut SqliteConnection, now: Timestamp, work: &Ne
     // How a deployment or a stop ended is never rewritten: those are repeated as new work.
     let repeatable = !matches!(
         work.target,
-        Target::Revision { .. } | Target::Maintenance { .. } | Target::AgentStopped { .. }
+        Target::Revision { .. }
+            | Target::Maintenance { .. }
+            | Target::AgentStopped { .. }
+            | Target::CredentialsWithdrawn { .. }
     );
     let query = "UPDATE work SET state = 'queued', actor = ?, available_at = ?, attempts = 0, extra_attempts = 0,
             last_attempt = NULL, code = NULL, result = NULL, completed_at = NULL, traceparent = ?, tracestate = ?

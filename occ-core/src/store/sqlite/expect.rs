@@ -69,7 +69,10 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
         Expect::OwnedUnreferenced(id) => {
             let query = "SELECT NOT EXISTS (
                 SELECT 1 FROM agents WHERE namespace_id = (SELECT namespace_id FROM owned WHERE id = ?1)
-                    AND json_extract(harness_auth, '$.source.id') = ?1)";
+                    AND (json_extract(harness_auth, '$.source.id') = ?1
+                        OR json_extract(harness_auth, '$.sourceId') = ?1
+                        OR EXISTS (SELECT 1 FROM json_each(credential_sources)
+                            WHERE json_extract(value, '$.sourceId') = ?1)))";
             judged(db, query, id).await
         }
         Expect::NoAnswer(principal, key) => Ok(owned::answer(db, principal, key).await?.is_none()),

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &str); 8] = [
+const MIGRATIONS: [(i64, &str); 9] = [
     (1, include_str!("migrations/0001_initial.sql")),
     (2, include_str!("migrations/0002_retention.sql")),
     (3, include_str!("migrations/0003_traces.sql")),
@@ -19,6 +19,7 @@ const MIGRATIONS: [(i64, &str); 8] = [
     (6, include_str!("migrations/0006_lists.sql")),
     (7, include_str!("migrations/0007_federation.sql")),
     (8, include_str!("migrations/0008_plugins.sql")),
+    (9, include_str!("migrations/0009_credential_sources.sql")),
 ];
 
 /// The version that this program writes.

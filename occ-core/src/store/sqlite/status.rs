@@ -47,7 +47,7 @@ pub(super) async fn deployment(
         now!(),
         "
         ) c LEFT JOIN revisions n ON n.id = c.revision_id
-        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR n.number > r.number) AS cleanup_at
+        WHERE c.kind IN ('agent_stopped', 'agent_deleted') OR (c.kind <> 'credentials_withdrawn' AND n.number > r.number)) AS cleanup_at
         FROM revisions r
         JOIN agents a ON a.id = r.agent_id
         LEFT JOIN work w ON w.key = ?4

@@ -153,6 +153,7 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
         live: Vec::new(),
         setup: None,
         secrets: Vec::new(),
+        sources: Vec::new(),
         account: None,
         deployment: None,
     };
@@ -175,6 +176,12 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
                 .map(TryInto::try_into)
                 .transpose()
                 .map_err(|_: StoreError| Fault::Corrupt("ServiceAccount"))?;
+        }
+        for source in pass.source_ids() {
+            let row = owned::one(db, namespace_id, OwnedKind::CredentialSource, &source.to_string()).await?;
+            let source = row.map(TryInto::try_into).transpose();
+            pass.sources
+                .extend(source.map_err(|_: StoreError| Fault::Corrupt("CredentialSource"))?);
         }
         let deployment = Target::Revision {
             namespace: namespace_id,

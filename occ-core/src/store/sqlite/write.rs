@@ -17,7 +17,7 @@ use crate::{
     },
     store::{
         ConfigurationRow, NewServiceKey, Write,
-        row::resource::{plugins_of, secret_of, secrets_of},
+        row::resource::{plugins_of, secret_of, secrets_of, sources_of},
     },
     time::Timestamp,
 };
@@ -283,9 +283,9 @@ async fn agent(db: &mut SqliteConnection, agent: &Agent, setup: Option<&Workspac
         .bind(agent.namespace_id.to_string());
     run(db, query.bind(agent.id.to_string())).await?;
     let query = "INSERT INTO agents (id, namespace_id, name, service_principal_id, configuration_id, backend_id,
-            harness_auth, secret_id, execution_mode, plugins, plugin_approvers, desired, active_revision_id, status,
-            version, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)";
+            harness_auth, secret_id, execution_mode, plugins, plugin_approvers, credential_sources, desired,
+            active_revision_id, status, version, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)";
     let query = sqlx::query(query)
         .bind(agent.id.to_string())
         .bind(agent.namespace_id.to_string())
@@ -298,6 +298,7 @@ async fn agent(db: &mut SqliteConnection, agent: &Agent, setup: Option<&Workspac
         .bind(word(&agent.execution_mode)?)
         .bind(plugins_of(agent).map(json).transpose()?)
         .bind(agent.plugin_approvers.as_ref().map(json).transpose()?)
+        .bind(sources_of(agent).map(json).transpose()?)
         .bind(word(&agent.desired_runtime_state)?)
         .bind(agent.active_revision_id.map(|id| id.to_string()))
         .bind(word(&agent.status)?)
@@ -315,8 +316,8 @@ async fn agent(db: &mut SqliteConnection, agent: &Agent, setup: Option<&Workspac
 
 async fn update_agent(db: &mut SqliteConnection, agent: &Agent) -> Result<(), Refused> {
     let query = "UPDATE agents SET version = version + 1, name = ?, configuration_id = ?, backend_id = ?,
-            harness_auth = ?, secret_id = ?, execution_mode = ?, plugins = ?, plugin_approvers = ?, desired = ?,
-            status = ?
+            harness_auth = ?, secret_id = ?, execution_mode = ?, plugins = ?, plugin_approvers = ?,
+            credential_sources = ?, desired = ?, status = ?
         WHERE id = ? AND namespace_id = ?";
     let query = sqlx::query(query)
         .bind(agent.name.as_str())
@@ -327,6 +328,7 @@ async fn update_agent(db: &mut SqliteConnection, agent: &Agent) -> Result<(), Re
         .bind(word(&agent.execution_mode)?)
         .bind(plugins_of(agent).map(json).transpose()?)
         .bind(agent.plugin_approvers.as_ref().map(json).transpose()?)
+        .bind(sources_of(agent).map(json).transpose()?)
         .bind(word(&agent.desired_runtime_state)?)
         .bind(word(&agent.status)?);
     change(

@@ -75,12 +75,14 @@ impl Sample {
                 implementation: "conformance/none".to_owned(),
             },
             sandbox_driver_id: None,
+            credential_sources: Vec::new(),
             plugins: None,
             plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
                 binding: self.auth,
                 secret: self.auth.secret().map(|(_, id)| secret(id)),
                 account: None,
+                source: None,
             },
             secret_bindings: self
                 .bindings

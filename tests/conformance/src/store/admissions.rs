@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use occ_core::{
-    id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, SecretId},
     reason::Success,
-    resource::{Agent, AgentRevision, DesiredRuntimeState, NamespaceStatus},
+    resource::{Agent, AgentCredentialSource, AgentRevision, DesiredRuntimeState, NamespaceStatus},
     revision,
     store::{Change, CommitError, ConfigurationRow, Expect, Taken, Write},
     work::{NewWork, Target},
@@ -82,6 +82,9 @@ pub(super) async fn an_admission_is_written_whole(subject: Arc<dyn Subject>) {
         admission.draft.name = format!("renamed {earlier}").parse().expect("a name");
         let selection = serde_json::json!({ "calendar@curated": { "enabled": earlier == 0 } });
         admission.draft.plugins = serde_json::from_value(selection).expect("a selection");
+        let source_id = CredentialSourceId::random();
+        let used = (earlier == 0).then_some(AgentCredentialSource { source_id });
+        admission.draft.credential_sources = used.into_iter().collect();
         let (draft, revision, work) = (
             admission.draft.clone(),
             admission.revision.clone(),

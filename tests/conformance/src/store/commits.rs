@@ -5,10 +5,10 @@ use std::sync::Arc;
 use occ_core::{
     driver::StateWrite,
     iam::Role,
-    id::{AgentId, ConfigurationId, InstallationId, NamespaceId, SecretId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, SecretId},
     resource::{
-        Agent, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding, SecretBindings, SecretDelivery,
-        WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
+        Agent, AgentCredentialSource, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding,
+        SecretBindings, SecretDelivery, WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
     },
     store::{Change, CommitError, Expect, Slice, Taken, Write},
     work::{ClaimToken, Target},
@@ -100,6 +100,9 @@ pub(super) async fn what_is_written_reads_back(subject: Arc<dyn Subject>) {
     let plugged = Agent {
         plugins: serde_json::from_value(selection).expect("a selection"),
         plugin_approvers: Some(Vec::new()),
+        credential_sources: vec![AgentCredentialSource {
+            source_id: CredentialSourceId::random(),
+        }],
         ..agent.clone()
     };
     for changed in [plugged, agent.clone()] {

@@ -225,6 +225,8 @@ pub(super) async fn queued_work_that_cleans_up_says_when_it_is_due(subject: Arc<
 
     world.write(later(world.work(look(&second)), 50)).await;
     let maintained = next().await.expect("a look at the newer version");
+    world.write(later(world.work(world.withdrawal(&second)), 10)).await;
+    assert_eq!(next().await, Some(maintained), "a withdrawal cleans nothing up");
     let stop = Target::AgentStopped {
         namespace: world.namespace,
         agent: agent.id,

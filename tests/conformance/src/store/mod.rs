@@ -128,6 +128,7 @@ where
         owned:
             small_resources_read_back_and_are_fenced_by_their_version,
             what_a_small_resource_names_and_what_names_it_is_seen,
+            a_credential_source_reads_back_and_whoever_names_it_is_seen,
             a_first_answer_is_kept_once,
             a_deletion_that_was_begun_lets_nothing_new_refer,
             the_audit_is_read_newest_first_and_filtered,

@@ -7,10 +7,10 @@ use occ_core::{
         AuditOutcome,
         chain::{self, AuditQuery},
     },
-    id::{PresetId, ServiceAccountId},
+    id::{CredentialSourceId, PresetId, ServiceAccountId},
     resource::{
-        AccountCredential, AccountCredentialKind, HarnessAuth, LaunchSettings, OwnedKind, Preset, ServiceAccount,
-        TokenSource,
+        AccountCredential, AccountCredentialKind, AgentCredentialSource, CredentialSource, HarnessAuth, LaunchSettings,
+        OwnedKind, Preset, ServiceAccount, SourceState, TokenSource,
     },
     store::{Change, CommitError, Expect, FirstAnswer, OwnedRow, Slice, Taken, Write},
 };
@@ -124,6 +124,56 @@ pub(super) async fn what_a_small_resource_names_and_what_names_it_is_seen(subjec
     world.write(Write::Agent(draft, None)).await;
     let refused = world.refused(Change::new().expect(unreferenced.clone())).await;
     assert_eq!(refused, CommitError::Conflict(unreferenced));
+}
+
+pub(super) async fn a_credential_source_reads_back_and_whoever_names_it_is_seen(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let source = CredentialSource {
+        id: CredentialSourceId::random(),
+        namespace_id: world.namespace,
+        name: "model".parse().expect("a name"),
+        gateway_id: "broker".to_owned(),
+        kind: "openai".parse().expect("a type"),
+        config: [("host".parse().expect("a field"), "example.com".to_owned())].into(),
+        secrets: [("key".parse().expect("a field"), world.secret.id)].into(),
+        state: SourceState::Ready,
+        registered: true,
+        withdrawals: Vec::new(),
+        version: 1,
+        created_at: world.now().await,
+    };
+    let id = source.id.to_string();
+    world.write(Write::Owned(OwnedRow::from(&source))).await;
+    let row = world
+        .store
+        .owned(world.namespace, OwnedKind::CredentialSource, &id)
+        .await
+        .expect("a read");
+    let read: Option<CredentialSource> = row.map(|row| row.try_into().expect("it decodes"));
+    assert_eq!(read.as_ref(), Some(&source));
+    let contents = world.store.namespace_contents(world.namespace, 100).await;
+    let contents = contents.expect("a read");
+    assert!(contents.contains(&("credential_source", id.clone())), "{contents:?}");
+
+    let unreferenced = Change::new().expect(Expect::OwnedUnreferenced(id));
+    world.commit(unreferenced.clone()).await;
+    let mut draft = world.draft("triage", world.now().await);
+    world.write(Write::Agent(draft.clone(), None)).await;
+    let auth = HarnessAuth::CredentialSource { source_id: source.id };
+    let listed = vec![AgentCredentialSource { source_id: source.id }];
+    for (auth, listed) in [(Some(auth), Vec::new()), (None, listed)] {
+        draft.harness_auth = auth;
+        draft.credential_sources = listed;
+        world.write(Write::UpdateAgent(draft.clone())).await;
+        let refused = world.refused(unreferenced.clone()).await;
+        assert!(
+            matches!(refused, CommitError::Conflict(Expect::OwnedUnreferenced(_))),
+            "{refused:?}"
+        );
+    }
+    draft.credential_sources.clear();
+    world.write(Write::UpdateAgent(draft)).await;
+    world.commit(unreferenced).await;
 }
 
 pub(super) async fn a_first_answer_is_kept_once(subject: Arc<dyn Subject>) {

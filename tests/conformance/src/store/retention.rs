@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use occ_core::{
     audit::chain,
     reason::{Failure, Success},
-    resource::Agent,
+    resource::{Agent, AgentRevision},
     retention::{Pruned, Retention},
     store::{Change, Write},
     work::{FailureData, Target, Transition},
@@ -25,6 +25,15 @@ impl World {
             namespace: self.namespace,
             agent: agent.id,
             operation: uuid::Uuid::from_u128(number),
+        }
+    }
+
+    pub(super) fn withdrawal(&self, revision: &AgentRevision) -> Target {
+        Target::CredentialsWithdrawn {
+            namespace: self.namespace,
+            agent: revision.agent_id,
+            revision: revision.id,
+            operation: uuid::Uuid::from_u128(9),
         }
     }
 
@@ -94,10 +103,11 @@ pub(super) async fn work_that_nothing_reads_is_removed_and_the_rest_stays(subjec
         failure: Failure::RuntimeStartupFailed,
         data: FailureData::default(),
     };
-    let ended = [look(1), look(2), world.stop(&agent, 1)];
+    let ended = [look(1), look(2), world.stop(&agent, 1), world.withdrawal(&revision)];
     for target in ended {
         world.enqueue(target).await;
         let claim = world.claim(LONG).await;
+        assert_eq!(claim.target, target);
         let settled = if target == look(2) {
             fail.clone()
         } else {
@@ -124,7 +134,7 @@ pub(super) async fn work_that_nothing_reads_is_removed_and_the_rest_stays(subjec
 
     assert_eq!(world.store.prunable_work(HOUR).await, Ok(0), "nothing is so old");
     assert_eq!(world.store.prune_work(HOUR, 100).await, Ok(0));
-    assert_eq!(world.store.prunable_work(NOW).await, Ok(3));
+    assert_eq!(world.store.prunable_work(NOW).await, Ok(4));
     assert_eq!(
         world.store.prune_work(NOW, 2).await,
         Ok(2),
@@ -134,8 +144,8 @@ pub(super) async fn work_that_nothing_reads_is_removed_and_the_rest_stays(subjec
         !world.exists(&ended[0]).await && !world.exists(&ended[1]).await,
         "the oldest first"
     );
-    assert!(world.exists(&ended[2]).await);
-    assert_eq!(world.store.prune_work(NOW, 2).await, Ok(1));
+    assert!(world.exists(&ended[2]).await && world.exists(&ended[3]).await);
+    assert_eq!(world.store.prune_work(NOW, 3).await, Ok(2));
     assert_eq!(world.store.prune_work(NOW, 2).await, Ok(0));
     assert_eq!(world.store.prunable_work(NOW).await, Ok(0));
     for target in [deployment, ready, deletion, claimed.target, look(3)] {

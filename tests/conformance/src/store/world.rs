@@ -134,6 +134,7 @@ impl World {
                 source: source(&self.secret),
             }),
             execution_mode: ExecutionMode::Embedded,
+            credential_sources: Vec::new(),
             plugins: std::collections::BTreeMap::default(),
             plugin_approvers: None,
             desired_runtime_state: DesiredRuntimeState::Stopped,
@@ -184,6 +185,7 @@ impl World {
                 implementation: "test/null".to_owned(),
             },
             sandbox_driver_id: None,
+            credential_sources: Vec::new(),
             plugins: None,
             plugin_approvers: None,
             harness_auth: HarnessAuthSnapshot {
@@ -196,6 +198,7 @@ impl World {
                     backend_ref: self.secret.backend_ref.clone(),
                 }),
                 account: None,
+                source: None,
             },
             secret_bindings: std::collections::BTreeMap::new(),
             service_principal_id: agent.service_principal_id.clone(),

@@ -25,7 +25,7 @@ impl Data {
                 .is_some_and(|row| row.generation == *generation && !row.deleting),
             Expect::ConfigurationDeleting(id) => self.configurations.get(id).is_some_and(|row| row.deleting),
             Expect::Owned(id, version) => self.owned.get(id).is_some_and(|row| row.version == *version),
-            Expect::OwnedUnreferenced(id) => self.agents.values().all(|row| !read::names_account(&row.agent, id)),
+            Expect::OwnedUnreferenced(id) => self.agents.values().all(|row| !read::names_owned(&row.agent, id)),
             Expect::NoAnswer(principal, key) => self.first_answer(now, principal, key).is_none(),
             Expect::Secret(id, version) => self.secrets.get(id).is_some_and(|row| row.version == *version),
             Expect::RevisionCount(agent, count) => self.revision_count(*agent) == *count,

@@ -7,7 +7,7 @@ use occ_core::{
     driver::StoredRecord,
     iam::{Grants, Subject},
     id::{AgentId, NamespaceId, RevisionId, SecretId},
-    resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret, TokenSource},
+    resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret},
     store::{
         Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow,
         WorkState,
@@ -30,11 +30,16 @@ pub(super) fn drafted(auth: Option<&HarnessAuth>) -> Option<SecretId> {
     auth.and_then(HarnessAuth::secret).map(|(_, id)| id)
 }
 
-/// Whether the Agent's draft names this service account.
-pub(super) fn names_account(agent: &Agent, id: &str) -> bool {
-    matches!(agent.harness_auth, Some(HarnessAuth::CodexPat {
-        source: TokenSource::ServiceAccount { id: named, .. },
-    }) if named.to_string() == id)
+/// Whether the Agent's draft names this service account or credential source.
+pub(super) fn names_owned(agent: &Agent, id: &str) -> bool {
+    let auth = agent.harness_auth.as_ref();
+    let account = auth.and_then(HarnessAuth::account).map(|id| id.to_string());
+    let source = auth.and_then(HarnessAuth::credential_source).map(|id| id.to_string());
+    let listed = agent
+        .credential_sources
+        .iter()
+        .any(|source| source.source_id.to_string() == id);
+    listed || [account, source].iter().flatten().any(|named| named == id)
 }
 
 /// How long a first answer is kept, in milliseconds.
@@ -112,7 +117,9 @@ impl Data {
                     State::Queued | State::Claimed { .. } => return None,
                 };
                 let unread = match work.target {
-                    Target::Maintenance { .. } | Target::AgentStopped { .. } => true,
+                    Target::Maintenance { .. } | Target::AgentStopped { .. } | Target::CredentialsWithdrawn { .. } => {
+                        true
+                    }
                     Target::AgentDeleted { .. } | Target::NamespaceDeleted { .. } => done,
                     Target::Revision { .. } | Target::NamespaceReady { .. } => false,
                 };
@@ -299,10 +306,19 @@ impl Data {
             live: live.into_iter().filter(|row| row.live).collect(),
             setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
             secrets: self.of_namespace(&secrets, namespace),
+            sources: Vec::new(),
             account: None,
             deployment: deployment.map(|work| judged(work, now)),
         };
         let account = pass.account_id().and_then(|id| self.owned.get(&id.to_string()));
+        let sources = pass
+            .source_ids()
+            .into_iter()
+            .filter_map(|id| self.owned.get(&id.to_string()));
+        pass.sources = sources
+            .filter(|row| row.namespace_id == namespace)
+            .filter_map(|row| row.clone().try_into().ok())
+            .collect();
         pass.account = account
             .filter(|row| row.namespace_id == namespace)
             .and_then(|row| row.clone().try_into().ok());
@@ -343,7 +359,9 @@ impl Data {
                 let newer = |other: &Arc<RevisionRow>| other.revision.revision > row.revision.revision;
                 *agent == row.revision.agent_id && self.revisions.get(revision).is_some_and(newer)
             }
-            Target::NamespaceReady { .. } | Target::NamespaceDeleted { .. } => false,
+            Target::NamespaceReady { .. } | Target::NamespaceDeleted { .. } | Target::CredentialsWithdrawn { .. } => {
+                false
+            }
         };
         let waits = |work: &&Work| match work.state {
             State::Queued => true,

@@ -2,6 +2,7 @@
 
 mod iam;
 mod issuing_accounts;
+mod mediating_gateway;
 mod null_compute;
 mod outside_secrets;
 mod plain_harness;
@@ -13,6 +14,7 @@ mod world;
 
 pub use iam::ScriptedIam;
 pub use issuing_accounts::IssuingAccounts;
+pub use mediating_gateway::MediatingGateway;
 pub use null_compute::{Call, NullCompute};
 pub use outside_secrets::OutsideSecrets;
 pub use plain_harness::PlainHarness;

@@ -17,7 +17,7 @@ use occ_core::{
         RevisionWatch, RuntimeCredentials, RuntimeLogs, SettingRejection, Stop, WorkspaceSetupSupport,
     },
     id::{AgentId, NamespaceId, RevisionId},
-    plan::SecretSlot,
+    plan::{SecretSlot, WorkloadPlan},
     resource::{Name, Namespace, WorkspaceFileName},
     secret_value::SecretValue,
 };
@@ -57,6 +57,7 @@ struct State {
     files: BTreeMap<(AgentId, WorkspaceFileName), String>,
     lines: Vec<String>,
     delivered: BTreeMap<RevisionId, SecretValue>,
+    planned: BTreeMap<RevisionId, WorkloadPlan>,
     checks: Vec<Check>,
     changed: BTreeSet<RevisionId>,
 }
@@ -235,6 +236,11 @@ impl NullCompute {
         lock(&self.state).credentials.remove(&agent);
     }
 
+    /// What this version was last asked to run.
+    pub fn planned(&self, revision: RevisionId) -> Option<WorkloadPlan> {
+        lock(&self.state).planned.get(&revision).cloned()
+    }
+
     /// The model credential that was read for this version.
     pub fn delivered(&self, revision: RevisionId) -> Option<SecretValue> {
         lock(&self.state).delivered.get(&revision).cloned()
@@ -333,6 +339,7 @@ impl ComputeDriver for NullCompute {
         let target = revision.target.clone();
         self.called(Call::Prepare(target.id));
         lock(&self.state).changed.remove(&target.id);
+        lock(&self.state).planned.insert(target.id, revision.plan.clone());
         if self.reads_credential {
             let value = revision.secrets.value(&SecretSlot::HarnessCredential).await?;
             lock(&self.state).delivered.insert(target.id, value);

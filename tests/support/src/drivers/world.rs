@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 use occ_configuration_local::ConfigurationLocal;
 use occ_core::{
     control::{Bootstrap, Caller, ControlPlane, CreateAccessBinding, CreateAgent, CreateConfiguration, CreateRole},
-    driver::{Action, DriverKind, PluginDriver, ResourceKind, SecretDriver, ServiceAccountDriver},
+    driver::{Action, CredentialGateway, DriverKind, PluginDriver, ResourceKind, SecretDriver, ServiceAccountDriver},
     iam::{ExactResource, NoPolicy, Permission, Role},
     id::{ConfigurationId, NamespaceId, RequestId, SecretId},
     installation::Drivers,
@@ -43,6 +43,8 @@ pub struct Optional {
     pub service_account: Option<Arc<dyn ServiceAccountDriver>>,
     /// The Plugin Driver.
     pub plugin: Option<Arc<dyn PluginDriver>>,
+    /// The Credential Gateway; a Sandbox Driver that confines nothing comes with it.
+    pub credential_gateway: Option<Arc<dyn CredentialGateway>>,
     /// The configured Backends.
     pub backends: Vec<Backend>,
 }
@@ -113,6 +115,13 @@ impl WorldBuilder {
     #[must_use]
     pub fn plugin(mut self, driver: Arc<dyn PluginDriver>) -> Self {
         self.optional.plugin = Some(driver);
+        self
+    }
+
+    /// With this Credential Gateway, and a Sandbox Driver that confines nothing.
+    #[must_use]
+    pub fn credential_gateway(mut self, gateway: Arc<dyn CredentialGateway>) -> Self {
+        self.optional.credential_gateway = Some(gateway);
         self
     }
 
@@ -200,6 +209,7 @@ impl Parts {
             .iam(Arc::clone(&iam) as _)
             .secret(secret)
             .compute(self.compute);
+        let sandboxed = self.sandbox.is_some();
         if let Some(sandbox) = self.sandbox {
             builder = builder.sandbox(Arc::new(sandbox));
         }
@@ -211,6 +221,7 @@ impl Parts {
         let Optional {
             service_account,
             plugin,
+            credential_gateway,
             backends,
         } = self.optional;
         for backend in backends {
@@ -218,6 +229,12 @@ impl Parts {
         }
         if let Some(driver) = service_account {
             builder = builder.service_account(driver);
+        }
+        if let Some(gateway) = credential_gateway {
+            builder = builder.credential_gateway(gateway);
+            if !sandboxed {
+                builder = builder.sandbox(Arc::new(PlainSandbox::with(Ok)));
+            }
         }
         if let Some(driver) = plugin {
             builder = builder.plugin(driver);

@@ -41,7 +41,8 @@ BEGIN
             backend_id = draft->>'backend_id', harness_auth = nullif(draft->'harness_auth', 'null'),
             secret_id = draft->>'secret_id', execution_mode = draft->>'execution_mode', desired = draft->>'desired',
             status = draft->>'status', plugins = nullif(draft->'plugins', 'null'),
-            plugin_approvers = nullif(draft->'plugin_approvers', 'null')
+            plugin_approvers = nullif(draft->'plugin_approvers', 'null'),
+            credential_sources = nullif(draft->'credential_sources', 'null')
         FROM holds h WHERE a.id = h.agent
     ), queued AS (
         INSERT INTO work (key, kind, namespace_id, agent_id, revision_id, lane, actor, available_at, created_at, traceparent,
