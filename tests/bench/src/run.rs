@@ -50,9 +50,9 @@ pub async fn run(
 async fn measure(store: StoreKind, sizes: &Sizes, ground: &Ground) -> Result<StoreReport, Error> {
     let before = ground.commits_per_second(sizes.floor).await?;
 
-    // Each of the two kinds of admission gets a database of the same size.
+    // Each number of callers gets a database of the same size.
     let mut admitted = Vec::new();
-    for callers in [1, sizes.callers] {
+    for callers in [1, sizes.callers, sizes.crowd] {
         let scene = Arc::new(Scene::new(ground, sizes.agents.min(sizes.admissions)).await?);
         admitted.push(admissions(&scene, sizes.admissions, callers).await?);
     }

@@ -11,10 +11,12 @@ pub struct Sizes {
     pub agents: usize,
     /// Plain commits of the floor, measured before and after the rest.
     pub floor: usize,
-    /// Admissions by one caller, and again by several.
+    /// Admissions by one caller, by several, and by many.
     pub admissions: usize,
     /// How many callers "several" are.
     pub callers: usize,
+    /// How many callers "many" are: admissions only.
+    pub crowd: usize,
     /// Reads, and deployments, that the HTTP API answers to one client.
     pub answers: usize,
     /// Deployments that are admitted at once, and driven as fast as the worker can.
@@ -35,6 +37,7 @@ impl Sizes {
         floor: 1000,
         admissions: 500,
         callers: 8,
+        crowd: 32,
         answers: 1000,
         deployments: 500,
         latencies: 300,
@@ -49,6 +52,7 @@ impl Sizes {
         floor: 100,
         admissions: 40,
         callers: 8,
+        crowd: 32,
         answers: 40,
         deployments: 40,
         latencies: 20,

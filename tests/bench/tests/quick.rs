@@ -102,6 +102,7 @@ fn everything_is_measured(store: &Value) {
         "/floor/commitsPerSecondAfter",
         "/admissions/0/perSecond",
         "/admissions/1/perSecond",
+        "/admissions/2/perSecond",
         "/answers/read/p50Ms",
         "/answers/deploy/p99Ms",
         "/deployments/perSecond",
