@@ -184,8 +184,7 @@ async fn claim(shared: &Arc<Shared>, passes: &mut JoinSet<()>, shutdown: &Cancel
             for claim in claims {
                 telemetry::claimed(&claim);
                 let (shared, shutdown) = (Arc::clone(shared), shutdown.clone());
-                // A pass holds all that it read: too much to be moved about.
-                passes.spawn(async move { Box::pin(interpreter::run(&shared, claim, sent, &shutdown)).await });
+                passes.spawn(async move { interpreter::run(&shared, claim, sent, &shutdown).await });
             }
             count
         }

@@ -52,7 +52,8 @@ impl Shared {
 /// Drives one claim to its settlement. Returns without publishing when the claim is lost.
 pub(super) async fn run(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &CancellationToken) {
     let span = telemetry::pass(&claim);
-    pass(shared, claim, claimed, shutdown).instrument(span).await;
+    // A pass holds all that it read: too much to be moved about.
+    Box::pin(pass(shared, claim, claimed, shutdown).instrument(span)).await;
 }
 
 async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &CancellationToken) {

@@ -179,7 +179,7 @@ pub enum Step {
     /// Delete what Compute holds of the Agent.
     DeleteAgent(AgentRef),
     /// Ask the Credential Gateway to end the use of a source by a version, and look whether it has.
-    Withdraw(RevisionRef, SourceIdentity),
+    Withdraw(RevisionRef, Box<SourceIdentity>),
     /// End the pass.
     Finish(Box<Outcome>),
 }

@@ -43,7 +43,7 @@ fn withdraw(pass: &Pass, operation: Uuid) -> Result<Step, Step> {
     }
     let Some(shown) = &pass.progress.withdrawn else {
         let target = revision_ref(&agent.agent, revision);
-        return Err(Step::Withdraw(target, source_identity(source)));
+        return Err(Step::Withdraw(target, Box::new(source_identity(source))));
     };
     Ok(finish(match shown {
         Ok(AttachmentCondition::Revoked | AttachmentCondition::Absent) => revoked(pass, source, operation),

@@ -76,8 +76,8 @@ pub(super) fn check_content(gateway: &dyn CredentialGateway, input: &RegisterCre
     let unknown =
         || Refusal::invalid("The Credential Gateway knows no such type.").at("/type", DetailCode::InvalidValue);
     let info = info.ok_or_else(unknown)?;
-    exact("/config", &info.config, input.config.keys())?;
-    exact("/secrets", &info.secrets, input.secrets.keys())?;
+    exact("/config", &info.config, &input.config.keys())?;
+    exact("/secrets", &info.secrets, &input.secrets.keys())?;
     for (field, value) in &input.config {
         let at = format!("/config/{field}");
         let length = value.chars().count();
@@ -96,7 +96,7 @@ pub(super) fn check_content(gateway: &dyn CredentialGateway, input: &RegisterCre
 pub(super) fn exact<'a>(
     at: &str,
     wanted: &[SourceField],
-    given: impl Iterator<Item = &'a SourceField> + Clone,
+    given: &(impl Iterator<Item = &'a SourceField> + Clone),
 ) -> Answer<()> {
     const MESSAGE: &str = "A credential source has exactly the fields of its type.";
     if let Some(field) = given.clone().find(|field| !wanted.contains(field)) {

@@ -51,7 +51,7 @@ impl ControlPlane {
             "openclaw.credential_sources.delete",
             Scope::Namespace(namespace),
         );
-        op.answer(async {
+        Box::pin(op.answer(async {
             let resource = ResourceRef::credential_source(namespace, id);
             let allowed = op.require(Action::Delete, resource.clone()).await?;
             let mut tries = Tries::new(&*self.store);
@@ -103,7 +103,7 @@ impl ControlPlane {
                     return Ok(());
                 }
             }
-        })
+        }))
         .await
     }
 

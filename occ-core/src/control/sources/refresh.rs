@@ -59,7 +59,7 @@ impl ControlPlane {
                 let info = info.ok_or(Refusal::unavailable(
                     "The Credential Gateway no longer knows this type.",
                 ))?;
-                exact("/secrets", &info.secrets, secrets.keys())?;
+                exact("/secrets", &info.secrets, &secrets.keys())?;
                 let credentials = self.credentials(&op, namespace, &secrets).await?;
                 let mut changed = advanced(&source, SourceState::Ready);
                 changed.secrets = secrets.into_iter().map(|(field, from)| (field, from.id)).collect();

@@ -42,7 +42,7 @@ pub struct WithdrawalView {
 }
 
 impl WithdrawalView {
-    fn of(withdrawal: &Withdrawal, work: Option<WorkState>) -> Self {
+    fn of(withdrawal: &Withdrawal, work: Option<&WorkState>) -> Self {
         let mut view = Self {
             revision_id: withdrawal.revision_id,
             state: withdrawal.state,
@@ -55,14 +55,14 @@ impl WithdrawalView {
         };
         match work {
             Some(WorkState::Queued { last_attempt, .. } | WorkState::Running { last_attempt }) => {
-                view.last_attempt_at = last_attempt.map(|attempt| attempt.at);
+                view.last_attempt_at = last_attempt.as_ref().map(|attempt| attempt.at);
                 view.withdrawal_in_progress = true;
             }
             Some(WorkState::Failed { failure, at, .. }) => {
-                view.last_attempt_at = Some(at);
-                view.reason = Some(failure);
+                view.last_attempt_at = Some(*at);
+                view.reason = Some(*failure);
             }
-            Some(WorkState::Succeeded { at, .. }) => view.last_attempt_at = Some(at),
+            Some(WorkState::Succeeded { at, .. }) => view.last_attempt_at = Some(*at),
             None => {}
         }
         view
@@ -158,7 +158,7 @@ impl ControlPlane {
 
     async fn withdrawal_view(&self, namespace: NamespaceId, withdrawal: &Withdrawal) -> Answer<WithdrawalView> {
         let work = self.store.work_state(&target(namespace, withdrawal).key()).await?;
-        Ok(WithdrawalView::of(withdrawal, work))
+        Ok(WithdrawalView::of(withdrawal, work.as_ref()))
     }
 
     /// Whether a worker still tries to do it.

@@ -78,6 +78,9 @@ pub struct PostgresStore {
     asked: Arc<Asked>,
 }
 
+/// What bears on each of some principals.
+type PolicyOf = Vec<(PrincipalId, Grants)>;
+
 /// What is asked of the database together when it comes at once.
 #[derive(Default)]
 struct Asked {
@@ -85,7 +88,7 @@ struct Asked {
     settlings: Together<Settling, Result<bool, Fault>>,
     deploys: Together<DeployQuery, Result<DeployRead, Fault>>,
     passes: Together<PassQuery, Result<PassRead, Fault>>,
-    grants: Together<Vec<PrincipalId>, Result<Vec<(PrincipalId, Grants)>, Fault>>,
+    grants: Together<Vec<PrincipalId>, Result<PolicyOf, Fault>>,
 }
 
 impl fmt::Debug for PostgresStore {

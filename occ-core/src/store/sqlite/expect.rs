@@ -22,6 +22,13 @@ async fn judged(db: &mut SqliteConnection, query: &'static str, id: &str) -> Res
     Ok(sqlx::query_scalar(query).bind(id).fetch_one(db).await?)
 }
 
+/// Whether no draft names this small resource.
+const UNREFERENCED: &str = "SELECT NOT EXISTS (
+    SELECT 1 FROM agents WHERE namespace_id = (SELECT namespace_id FROM owned WHERE id = ?1)
+        AND (json_extract(harness_auth, '$.source.id') = ?1
+            OR json_extract(harness_auth, '$.sourceId') = ?1
+            OR EXISTS (SELECT 1 FROM json_each(credential_sources) WHERE json_extract(value, '$.sourceId') = ?1)))";
+
 /// Whether it holds now, in the transaction that would commit the change.
 pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Expect) -> Result<bool, Fault> {
     match expect {
@@ -66,15 +73,7 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
             let query = "SELECT EXISTS (SELECT 1 FROM owned WHERE id = ? AND version = ?)";
             versioned(db, query, id.clone(), number(*version)?).await
         }
-        Expect::OwnedUnreferenced(id) => {
-            let query = "SELECT NOT EXISTS (
-                SELECT 1 FROM agents WHERE namespace_id = (SELECT namespace_id FROM owned WHERE id = ?1)
-                    AND (json_extract(harness_auth, '$.source.id') = ?1
-                        OR json_extract(harness_auth, '$.sourceId') = ?1
-                        OR EXISTS (SELECT 1 FROM json_each(credential_sources)
-                            WHERE json_extract(value, '$.sourceId') = ?1)))";
-            judged(db, query, id).await
-        }
+        Expect::OwnedUnreferenced(id) => judged(db, UNREFERENCED, id).await,
         Expect::NoAnswer(principal, key) => Ok(owned::answer(db, principal, key).await?.is_none()),
         Expect::SecretUnreferenced(id) => {
             let query = concat!(

@@ -116,6 +116,10 @@ pub(super) async fn an_admission_names_what_no_longer_holds(subject: Arc<dyn Sub
     let agent = world.agent("triage").await;
     let before = found(&world, agent.id).await;
     let version = world.version(agent.id).await;
+    // Another Agent is as far as that one is said to be.
+    let further = world.agent("further").await;
+    world.write(Write::UpdateAgent(further.clone())).await;
+    assert_eq!(world.version(further.id).await, version + 1);
     let wrong = [
         Expect::NamespaceStatus(NamespaceId::random(), &[NamespaceStatus::Ready]),
         Expect::NamespaceStatus(world.namespace, &[NamespaceStatus::Failed]),
