@@ -53,7 +53,7 @@ fn is(refusal: &Refusal, code: ApiCode, beginning: &str) {
 }
 
 impl Scene {
-    fn body(&self, name: &str, kind: &str, field: &str, config: Value) -> Value {
+    fn body(&self, name: &str, kind: &str, field: &str, config: &Value) -> Value {
         let from = json!({ "kind": "secret", "namespaceId": self.world.namespace, "id": self.secret });
         json!({ "name": name, "type": kind, "config": config, "secrets": { field: from } })
     }
@@ -69,13 +69,13 @@ impl Scene {
 
     /// A model credential.
     async fn model(&self) -> CredentialSourceId {
-        let made = self.register(self.body("model", "openai", "api_key", json!({}))).await;
+        let made = self.register(self.body("model", "openai", "api_key", &json!({}))).await;
         made.unwrap().id
     }
 
     /// A credential of something else, in this variable.
     async fn bearer(&self, name: &str, variable: &str) -> CredentialSourceId {
-        let body = self.body(name, "bearer-token", "token", json!({ "host": variable }));
+        let body = self.body(name, "bearer-token", "token", &json!({ "host": variable }));
         self.register(body).await.unwrap().id
     }
 
@@ -178,7 +178,7 @@ async fn a_source_is_registered_once_and_only_the_gateway_keeps_its_credentials(
     let world = &scene.world;
     world.store.take_audit();
     let made = scene
-        .register(scene.body("web", "bearer-token", "token", json!({ "host": "WEB_TOKEN" })))
+        .register(scene.body("web", "bearer-token", "token", &json!({ "host": "WEB_TOKEN" })))
         .await
         .unwrap();
     assert_eq!(made.state, SourceState::Ready);
@@ -195,7 +195,7 @@ async fn a_source_is_registered_once_and_only_the_gateway_keeps_its_credentials(
     for text in [format!("{row:?}"), audit, serde_json::to_string(&read).unwrap()] {
         assert!(!text.contains("canary"), "{text}");
     }
-    let taken = scene.register(scene.body("web", "openai", "api_key", json!({}))).await;
+    let taken = scene.register(scene.body("web", "openai", "api_key", &json!({}))).await;
     is(&taken.unwrap_err(), ApiCode::ResourceConflict, "The name is taken");
 
     // Its credentials are read anew when that is asked for.
@@ -229,20 +229,20 @@ async fn a_source_is_registered_once_and_only_the_gateway_keeps_its_credentials(
 async fn a_source_has_exactly_the_fields_of_its_type() {
     let scene = scene().await;
     let cases = [
-        (scene.body("a", "unknown", "token", json!({})), "/type"),
-        (scene.body("a", "openai", "token", json!({})), "/secrets/token"),
+        (scene.body("a", "unknown", "token", &json!({})), "/type"),
+        (scene.body("a", "openai", "token", &json!({})), "/secrets/token"),
         (json!({ "name": "a", "type": "openai" }), "/secrets/api_key"),
         (
-            scene.body("a", "openai", "api_key", json!({ "host": "h" })),
+            scene.body("a", "openai", "api_key", &json!({ "host": "h" })),
             "/config/host",
         ),
-        (scene.body("a", "bearer-token", "token", json!({})), "/config/host"),
+        (scene.body("a", "bearer-token", "token", &json!({})), "/config/host"),
         (
-            scene.body("a", "bearer-token", "token", json!({ "host": "" })),
+            scene.body("a", "bearer-token", "token", &json!({ "host": "" })),
             "/config/host",
         ),
         (
-            scene.body("a", "bearer-token", "token", json!({ "host": "a b" })),
+            scene.body("a", "bearer-token", "token", &json!({ "host": "a b" })),
             "/config/host",
         ),
     ];
@@ -257,7 +257,7 @@ async fn a_source_has_exactly_the_fields_of_its_type() {
 #[tokio::test]
 async fn a_registration_that_fails_leaves_nothing_and_one_that_is_unknown_is_deleted_later() {
     let scene = scene().await;
-    let body = || scene.body("model", "openai", "api_key", json!({}));
+    let body = || scene.body("model", "openai", "api_key", &json!({}));
     scene.gateway.register.next(Err(away()));
     let refused = scene.register(body()).await.unwrap_err();
     is(

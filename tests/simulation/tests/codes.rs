@@ -440,7 +440,7 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
         let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
         let worker = Worker::new(store, Arc::clone(other.drivers()), Policy::default()).start();
         assert_eq!(scene.failure(revision).await, code);
-        seen.extend(code.map(|code| code.code()));
+        seen.extend(code.map(Failure::code));
         worker.shutdown().await;
     }
 }
