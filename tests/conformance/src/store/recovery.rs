@@ -125,6 +125,7 @@ pub(super) async fn a_published_version_gets_exactly_one_more_attempt(subject: A
     world.select(&revision).await;
     lose_all(&world, TWICE).await;
     assert_eq!(queued(world.state(&target).await).code, Pending::ActiveRevisionRecovery);
+    assert_eq!(world.store.recover(TWICE).await, Ok(0), "what was granted is not spent");
     // Waits give the extra attempt back like any other.
     let claim = world
         .claim(Lease {

@@ -226,6 +226,8 @@ async fn assert_stale(world: &World, claim: &Claim, agent: &Agent) {
     let lost = CommitError::Conflict(Expect::ClaimHeld(claim.token));
     assert_eq!(world.refused(change.clone()).await, lost);
     assert_eq!(world.refused(change.expect(Expect::ClaimHeld(claim.token))).await, lost);
+    let waits = Write::Settle(claim.token, defer(Pending::RevisionIncomplete));
+    assert_eq!(world.refused(Change::new().write(waits)).await, lost);
     // A pass moves the pointer before it settles: the expectation alone must hold it back.
     let moves = Change::new()
         .expect(Expect::ClaimHeld(claim.token))
