@@ -108,6 +108,7 @@ where
         together:
             admissions_at_once_are_judged_each_by_itself,
             passes_at_once_end_each_by_itself,
+            recoveries_at_once_give_each_back_once,
             reads_at_once_are_answered_each_by_itself;
         waits:
             a_wait_is_put_off_and_keeps_what_it_recorded,

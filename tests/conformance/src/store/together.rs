@@ -9,7 +9,7 @@ use occ_core::{
     resource::{Agent, AgentRevision, DesiredRuntimeState, SecretBinding, SecretDelivery},
     store::{Change, CommitError, DeployQuery, Expect, PassRead, Store, Taken, WorkState, Write},
     time::Timestamp,
-    work::{Claim, ClaimToken, Transition},
+    work::{Claim, ClaimToken, Lease, Transition},
 };
 use tokio::task::JoinSet;
 
@@ -17,7 +17,7 @@ use super::{
     Subject,
     admissions::Admission,
     policy::{binding, role},
-    world::{LONG, World, complete, configuration, defer, secret, source},
+    world::{LONG, SHORT, World, complete, configuration, defer, secret, source, until},
 };
 
 /// More than any store sends by itself at once.
@@ -243,6 +243,45 @@ pub(super) async fn passes_at_once_end_each_by_itself(subject: Arc<dyn Subject>)
             .iter()
             .filter(|event| event.action == "driver.told" && event.details["number"] == number);
         assert_eq!(told.count(), usize::from(number != 5));
+    }
+}
+
+/// Several recoveries at once, until so much was given back.
+async fn recovered(world: &World, lease: Lease, count: usize) -> usize {
+    let mut total = 0;
+    until("the recovery of all", async || {
+        let counts = at_once(vec![lease; 4], |lease| {
+            let store = Arc::clone(&world.store);
+            async move { store.recover(lease).await.expect("a recovery") }
+        });
+        total += counts.await.into_iter().sum::<usize>();
+        (total >= count).then_some(total)
+    })
+    .await
+}
+
+pub(super) async fn recoveries_at_once_give_each_back_once(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let mut targets = Vec::new();
+    for agent in agents(&world).await {
+        targets.push(world.deployment(&world.deploy(&agent).await));
+    }
+    let claims = world.store.claim(MANY, SHORT).await.expect("a claim");
+    assert_eq!(claims.len(), MANY);
+    assert_eq!(recovered(&world, SHORT, MANY).await, MANY);
+    for target in &targets {
+        assert!(matches!(world.state(target).await, WorkState::Queued { .. }));
+        assert_eq!(world.evidence(target).await.len(), 1);
+    }
+    // Nobody grants that many any more.
+    let last = Lease {
+        max_attempts: 1,
+        ..SHORT
+    };
+    assert_eq!(recovered(&world, last, MANY).await, MANY);
+    for target in &targets {
+        assert!(matches!(world.state(target).await, WorkState::Failed { .. }));
+        assert_eq!(world.evidence(target).await.len(), 2);
     }
 }
 
