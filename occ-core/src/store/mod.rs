@@ -254,8 +254,8 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// Extends a claim's lease; `false` when the claim is no longer live.
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
 
-    /// Puts off queued deployments that need no look yet, without a claim. Tells for each whether it was: one that is claimed, over or
-    /// of an Agent that changed is left as it is, and comes due as it would have.
+    /// Holds queued deployments off that need no look yet, without a claim. Tells for each whether it is: one of an Agent that changed
+    /// is made due, and one that is claimed, over or in somebody's hands is left as it is.
     async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 
     /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.

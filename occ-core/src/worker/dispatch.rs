@@ -105,9 +105,7 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
     tracing::info!(concurrency = shared.policy.concurrency, "worker.started");
     look_after_selected(&shared).await;
     let mut keeping = JoinSet::new();
-    if shared.drivers.compute.revision_watch().is_some() {
-        keeping.spawn(waiting::keep(Arc::clone(&shared), shutdown.clone()));
-    }
+    keeping.spawn(waiting::keep(Arc::clone(&shared), shutdown.clone()));
     let mut passes = JoinSet::new();
     let mut recovered = Instant::now();
     // Whether something is known to be due, or there was more than room for: then it is claimed without a look.
@@ -149,6 +147,7 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
             () = shutdown.cancelled() => {}
             Some(_) = passes.join_next() => likely = full,
             () = shared.store.work_arrived(), if !full => {}
+            () = shared.waiting.is_due(), if !full => {}
             () = tokio::time::sleep_until(now + wait) => likely = due == Some(wait) && !lost,
         }
         while passes.try_join_next().is_some() {}

@@ -1,8 +1,9 @@
 //! Deployments that wait for a Compute that hears of changes by itself.
 //!
-//! Such a version is looked at once. From then on its work is put off before it comes due, on the cadence on which it would be looked
-//! at, as long as the Compute knows that nothing changed: many at a time, without a claim and without a pass. All of it is in the memory
-//! of one worker. Whatever it forgets, or does not get round to, comes due, and some worker looks.
+//! Such a version is looked at once. From then on the worker asks the Compute on the cadence on which the version would be looked at,
+//! and holds its work off as long as nothing changed: many at a time, without a claim and without a pass, and mostly without a write.
+//! When something did, of the version or of its Agent, its work is made due. All of it is in the memory of one worker. Whatever it
+//! forgets, or does not get round to, comes due, and some worker looks.
 
 use std::{
     collections::BTreeMap,
@@ -15,15 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Outcome, Pass, interpreter::Shared, pass::revision_ref};
 use crate::{
-    driver::RevisionRef,
+    driver::{RevisionRef, RevisionWatch},
     store::Wait,
     work::{Target, Transition, readiness_cadence},
 };
 
-/// How often those that come due soon are put off.
+/// How often the Compute is asked about those whose cadence has come round.
 const TICK: Duration = Duration::from_millis(100);
-/// How long before it comes due work is put off, besides a tenth of its cadence: a worker that is late by less has not missed it.
-const AHEAD: Duration = Duration::from_millis(250);
+/// How long work is held off at a time. The look that a worker owes when it dies comes no later.
+const HOLD: Duration = Duration::from_secs(30);
+/// Work must not come due before the Compute is asked again, even when that is late by so much.
+const MARGIN: Duration = Duration::from_secs(2);
 /// At most so many in one statement, so that it stays short.
 const BATCH: usize = 200;
 /// After so long a version is looked at all the same: the actor's authority is asked for in a pass alone.
@@ -34,10 +37,10 @@ const FULL_LOOK: Duration = Duration::from_mins(5);
 pub(super) struct Waiting {
     seen: Mutex<BTreeMap<String, Seen>>,
     more: Notify,
+    due: Notify,
 }
 
 /// A version, as it was at its last look.
-#[derive(Clone)]
 struct Seen {
     target: RevisionRef,
     /// The version of the Agent's row.
@@ -46,22 +49,42 @@ struct Seen {
     at: Instant,
     /// How old the work was then.
     age: Duration,
-    /// When the work comes due, or a little earlier.
-    due: Instant,
+    /// When it is looked at again, whatever the Compute says.
+    until: Instant,
+    /// When the Compute is asked next.
+    next: Instant,
+    /// The work does not come due before.
+    held: Instant,
+}
+
+/// What is asked of the store about one of them.
+struct Ask {
+    wait: Wait,
+    next: Instant,
+    held: Instant,
 }
 
 impl Seen {
-    fn cadence(&self) -> Duration {
-        readiness_cadence(self.age + (self.due - self.at))
-    }
-
-    /// When the look after the next one would be.
-    fn later(&self) -> Instant {
-        self.due + self.cadence()
-    }
-
-    fn is_soon(&self, now: Instant) -> bool {
-        self.due <= now + AHEAD + self.cadence() / 10
+    /// Holds it off, or makes it due.
+    fn ask(&self, key: &str, now: Instant, watch: &dyn RevisionWatch) -> Ask {
+        let cadence = readiness_cadence(self.age + (now - self.at));
+        let left = if watch.unchanged(&self.target) {
+            self.until.saturating_duration_since(now)
+        } else {
+            Duration::ZERO
+        };
+        let wait = Wait {
+            key: key.to_owned(),
+            agent: self.target.agent.id,
+            version: self.agent,
+            least: left.min(cadence + MARGIN),
+            most: left.min(HOLD),
+        };
+        Ask {
+            next: now + cadence,
+            held: now + wait.least,
+            wait,
+        }
     }
 }
 
@@ -70,82 +93,88 @@ impl Waiting {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what a pass saw, when it ended with a wait for a Compute that will know when that is over. `sent` is when its end was
-    /// sent to the store.
+    /// Remembers what a pass saw, when it ended with a wait for a Compute that will know when that is over; else forgets what an
+    /// earlier one saw. `sent` is when its end was sent to the store.
     pub(super) fn saw(&self, shared: &Shared, pass: &Pass, outcome: &Outcome, transition: &Transition, sent: Instant) {
-        let (Outcome::Pending { .. }, Transition::Defer { delay, .. }, Target::Revision { .. }) =
-            (outcome, transition, pass.claim.target)
-        else {
+        let key = pass.claim.target.key();
+        let Some(seen) = waits(shared, pass, outcome, transition, sent) else {
+            self.seen().remove(&key);
             return;
         };
-        let (Some(watch), Some(agent), Some(revision)) = (
-            shared.drivers.compute.revision_watch(),
-            &pass.read.agent,
-            &pass.read.revision,
-        ) else {
-            return;
-        };
-        // The Compute hears nothing of a Credential Gateway.
-        let mediated = !revision.revision.snapshot.credential_sources.is_empty();
-        let target = revision_ref(&agent.agent, &revision.revision);
-        if mediated || !watch.unchanged(&target) {
-            return;
-        }
-        let seen = Seen {
-            target,
-            agent: agent.version,
-            at: sent,
-            age: pass.claim.age(),
-            due: sent + *delay,
-        };
-        self.seen().insert(pass.claim.target.key(), seen);
+        self.seen().insert(key, seen);
         self.more.notify_one();
     }
 
-    /// Those that come due soon and may be put off; forgets those that may not.
-    fn soon(&self, shared: &Shared) -> Vec<Wait> {
+    /// What is to be asked of the store now. Forgets what may have come due meanwhile.
+    fn asks(&self, watch: &dyn RevisionWatch) -> Vec<Ask> {
         let now = Instant::now();
-        let mut waits = Vec::new();
-        let Some(watch) = shared.drivers.compute.revision_watch() else {
-            return waits;
-        };
+        let mut asks = Vec::new();
         self.seen().retain(|key, seen| {
-            if !seen.is_soon(now) {
-                return true;
-            }
-            let later = seen.later();
-            let looked_at =
-                later - seen.at >= FULL_LOOK || seen.age + (later - seen.at) >= shared.policy.convergence_timeout;
-            let stays = now < seen.due && !looked_at && watch.unchanged(&seen.target);
-            if stays {
-                waits.push(Wait {
-                    key: key.clone(),
-                    agent: seen.target.agent.id,
-                    version: seen.agent,
-                    delay: later - now,
-                });
+            let stays = now < seen.held;
+            if stays && seen.next <= now {
+                asks.push(seen.ask(key, now, watch));
             }
             stays
         });
-        waits
+        asks
     }
 
-    /// Takes down what was put off, and forgets the rest: that comes due.
-    fn put_off(&self, waits: &[Wait], done: &[bool]) {
+    /// Takes down what is held off, and forgets what is due.
+    fn answered(&self, asks: &[Ask], held: &[bool]) {
         let mut seen = self.seen();
-        for (at, wait) in waits.iter().enumerate() {
-            if done.get(at) != Some(&true) {
-                seen.remove(&wait.key);
-            } else if let Some(seen) = seen.get_mut(&wait.key) {
-                seen.due = seen.later();
+        let mut due = false;
+        for (ask, &held) in asks.iter().zip(held) {
+            if !held || ask.wait.most.is_zero() {
+                seen.remove(&ask.wait.key);
+                due = true;
+            } else if let Some(seen) = seen.get_mut(&ask.wait.key) {
+                (seen.next, seen.held) = (ask.next, ask.held);
             }
         }
+        if due {
+            self.due.notify_one();
+        }
+    }
+
+    /// Completes when work was made due of which nobody else tells.
+    pub(super) async fn is_due(&self) {
+        self.due.notified().await;
     }
 }
 
-/// Puts off what may be, until the worker shuts down.
+/// What a pass saw that ended with such a wait.
+fn waits(shared: &Shared, pass: &Pass, outcome: &Outcome, transition: &Transition, sent: Instant) -> Option<Seen> {
+    let (Outcome::Pending { .. }, Transition::Defer { delay, .. }, Target::Revision { .. }) =
+        (outcome, transition, pass.claim.target)
+    else {
+        return None;
+    };
+    let watch = shared.drivers.compute.revision_watch()?;
+    let (agent, revision) = (pass.read.agent.as_ref()?, pass.read.revision.as_ref()?);
+    // The Compute hears nothing of a Credential Gateway.
+    if !revision.revision.snapshot.credential_sources.is_empty() {
+        return None;
+    }
+    let target = revision_ref(&agent.agent, &revision.revision);
+    let age = pass.claim.age();
+    let seen = Seen {
+        agent: agent.version,
+        at: sent,
+        age,
+        until: sent + FULL_LOOK.min(shared.policy.convergence_timeout.saturating_sub(age)),
+        next: sent,
+        held: sent + *delay,
+        target,
+    };
+    watch.unchanged(&seen.target).then_some(seen)
+}
+
+/// Holds off what may be, until the worker shuts down.
 pub(super) async fn keep(shared: Arc<Shared>, shutdown: CancellationToken) {
     let waiting = &shared.waiting;
+    let Some(watch) = shared.drivers.compute.revision_watch() else {
+        return;
+    };
     loop {
         let pause = async {
             if waiting.seen().is_empty() {
@@ -156,9 +185,12 @@ pub(super) async fn keep(shared: Arc<Shared>, shutdown: CancellationToken) {
         if shutdown.run_until_cancelled(pause).await.is_none() {
             return;
         }
-        for waits in waiting.soon(&shared).chunks(BATCH) {
-            let done = shared.store.postpone(waits).await.unwrap_or_default();
-            waiting.put_off(waits, &done);
+        for asks in waiting.asks(watch).chunks(BATCH) {
+            let waits: Vec<_> = asks.iter().map(|ask| ask.wait.clone()).collect();
+            // What could not be asked is asked again, as long as it is held.
+            if let Ok(held) = shared.store.postpone(&waits).await {
+                waiting.answered(asks, &held);
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ const TRIES: usize = 4;
 const REMEMBERED: usize = 4096;
 
 const CLAIM: &str = records!("work", "SELECT * FROM claim($1, $2, $3)");
-const POSTPONE: &str = "SELECT postpone($1, $2, $3, $4)";
+const POSTPONE: &str = "SELECT postpone($1, $2, $3, $4, $5)";
 /// The next moment at which there is something to do: queued work of a free lane becomes due, or a lease lapses.
 const NEXT_DUE: &str = "SELECT greatest(0, moment - present()) FROM (
         SELECT least(
@@ -148,8 +148,9 @@ impl PostgresStore {
             .iter()
             .map(|wait| row::number(wait.version))
             .collect::<Result<_, _>>()?;
-        let delays: Vec<_> = waits.iter().map(|wait| millis(wait.delay)).collect();
-        let arguments = arguments![keys, agents, versions, delays];
+        let leasts: Vec<_> = waits.iter().map(|wait| millis(wait.least)).collect();
+        let mosts: Vec<_> = waits.iter().map(|wait| millis(wait.most)).collect();
+        let arguments = arguments![keys, agents, versions, leasts, mosts];
         let rows = self.queue.again(POSTPONE, arguments).await?;
         let done: HashSet<&str> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
         Ok(waits.iter().map(|wait| done.contains(&*wait.key)).collect())

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 10] = [
+const MIGRATIONS: [(i64, &[&str]); 11] = [
     (
         1,
         &[
@@ -38,6 +38,7 @@ const MIGRATIONS: [(i64, &[&str]); 10] = [
             include_str!("migrations/0010_together.sql"),
         ],
     ),
+    (11, &[include_str!("migrations/0011_waits.sql")]),
 ];
 
 /// The version that this program needs.

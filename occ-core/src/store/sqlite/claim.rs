@@ -145,8 +145,10 @@ async fn extend(db: &mut SqliteConnection, token: ClaimToken, lease: Lease) -> R
     Ok(query.bind(now.as_millis()).execute(db).await?.rows_affected() == 1)
 }
 
-pub(super) const POSTPONE: &str = "UPDATE work SET available_at = ? WHERE key = ? AND state = 'queued' AND agent_id = ?
-    AND EXISTS (SELECT 1 FROM agents a WHERE a.id = work.agent_id AND a.version = ?)";
+pub(super) const WAITS: &str =
+    "SELECT w.available_at AS due, a.version = ? AS holds FROM work w JOIN agents a ON a.id = w.agent_id
+    WHERE w.key = ? AND w.state = 'queued' AND w.agent_id = ?";
+pub(super) const POSTPONE: &str = "UPDATE work SET available_at = ? WHERE key = ?";
 
 pub(super) async fn postpone(connections: &Connections, waits: &[Wait]) -> StoreResult<Vec<bool>> {
     let mut transaction = connections.begin().await?;
@@ -158,12 +160,21 @@ async fn put_off(db: &mut SqliteConnection, waits: &[Wait]) -> Result<Vec<bool>,
     let now = read::now(db).await?;
     let mut done = Vec::with_capacity(waits.len());
     for wait in waits {
-        let query = sqlx::query(POSTPONE)
-            .bind(now.plus(wait.delay).as_millis())
+        let query = sqlx::query(WAITS)
+            .bind(row::number(wait.version)?)
             .bind(&wait.key)
-            .bind(wait.agent.to_string())
-            .bind(row::number(wait.version)?);
-        done.push(query.execute(&mut *db).await?.rows_affected() == 1);
+            .bind(wait.agent.to_string());
+        let found = query.fetch_optional(&mut *db).await?;
+        let Some(columns) = found.as_ref().map(|row| Columns { row, of: "work" }) else {
+            done.push(false);
+            continue;
+        };
+        let holds = columns.flag("holds")?;
+        if let Some(moment) = wait.placed(now, columns.moment("due")?, holds) {
+            let query = sqlx::query(POSTPONE).bind(moment.as_millis()).bind(&wait.key);
+            query.execute(&mut *db).await?;
+        }
+        done.push(holds);
     }
     Ok(done)
 }

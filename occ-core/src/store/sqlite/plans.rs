@@ -63,6 +63,7 @@ async fn ten_thousand_finished_versions_are_in_no_plan_of_a_claim_or_a_pass() {
         (claim::NEXT_LAPSE, "work_lease"),
         (claim::DUE, "SEARCH c USING COVERING INDEX"),
         (claim::RENEW, "work_token"),
+        (claim::WAITS, "sqlite_autoindex_work_1"),
         (claim::POSTPONE, "sqlite_autoindex_work_1"),
         (recover::IS_DUE, "work_lease"),
         (recover::IS_DUE, "work_spent"),

@@ -112,6 +112,7 @@ where
             reads_at_once_are_answered_each_by_itself;
         waits:
             a_wait_is_put_off_and_keeps_what_it_recorded,
+            a_wait_between_its_two_moments_is_left_as_it_is,
             of_what_is_due_at_one_moment_the_oldest_is_claimed_first,
             what_changed_is_not_put_off;
         names:

@@ -21,7 +21,17 @@ async fn wait(world: &World, revision: &AgentRevision) -> Wait {
         key: world.deployment(revision).key(),
         agent: revision.agent_id,
         version: world.version(revision.agent_id).await,
-        delay: HOUR,
+        least: HOUR - Duration::from_mins(1),
+        most: HOUR,
+    }
+}
+
+/// The same, when it is over.
+fn over(wait: Wait) -> Wait {
+    Wait {
+        least: Duration::ZERO,
+        most: Duration::ZERO,
+        ..wait
     }
 }
 
@@ -60,13 +70,41 @@ pub(super) async fn a_wait_is_put_off_and_keeps_what_it_recorded(subject: Arc<dy
         "nothing happened that anybody would look up"
     );
     // Its attempts are as they were: the next claim is the first again.
-    let soon = Wait {
-        delay: Duration::ZERO,
-        ..wait
-    };
-    assert_eq!(world.store.postpone(&[soon]).await, Ok(vec![true]));
+    assert_eq!(world.store.postpone(&[over(wait)]).await, Ok(vec![true]));
     let again = world.claim(LONG).await;
     assert_eq!((again.target, again.attempt), (claim.target, claim.attempt));
+}
+
+/// What is held off long enough already is not written again, nor what is due when it should be.
+pub(super) async fn a_wait_between_its_two_moments_is_left_as_it_is(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let revision = world.deploy(&agent).await;
+    let wait = wait(&world, &revision).await;
+    let moment = async |wait: Wait| {
+        assert_eq!(world.store.postpone(std::slice::from_ref(&wait)).await, Ok(vec![true]));
+        match world.store.work_state(&wait.key).await {
+            Ok(Some(WorkState::Queued { available_at, .. })) => available_at,
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = moment(wait.clone()).await;
+    let longer = Wait {
+        most: 2 * HOUR,
+        ..wait.clone()
+    };
+    assert_eq!(moment(longer.clone()).await, first);
+    let too_soon = Wait {
+        least: HOUR + Duration::from_mins(1),
+        ..longer
+    };
+    let second = moment(too_soon).await;
+    assert!(second.since(first) > Duration::from_mins(59), "{first:?} {second:?}");
+    // It never comes due later than it should.
+    let third = moment(wait.clone()).await;
+    assert!(third < second, "{second:?} {third:?}");
+    let now = moment(over(wait)).await;
+    assert!(now <= world.now().await, "{now:?}");
 }
 
 /// Put off at one moment, work is due at one moment.
@@ -77,10 +115,7 @@ pub(super) async fn of_what_is_due_at_one_moment_the_oldest_is_claimed_first(sub
         let agent = world.agent(&format!("agent {number}")).await;
         let revisions = [world.deploy(&agent).await, world.deploy(&agent).await];
         for revision in &revisions {
-            waits.push(Wait {
-                delay: Duration::ZERO,
-                ..wait(&world, revision).await
-            });
+            waits.push(over(wait(&world, revision).await));
         }
     }
     assert_eq!(world.store.postpone(&waits).await, Ok(vec![true; waits.len()]));
@@ -123,6 +158,15 @@ pub(super) async fn what_changed_is_not_put_off(subject: Arc<dyn Subject>) {
     ];
     assert_eq!(world.store.postpone(&wrong).await, Ok(vec![false; wrong.len()]));
     assert_eq!(world.store.postpone(&[]).await, Ok(Vec::new()));
+    assert_eq!(due_in(&world, &good).await, Duration::ZERO);
+    // What was held off before its Agent changed is due, and of another Agent's it stays.
+    assert_eq!(world.store.postpone(std::slice::from_ref(&good)).await, Ok(vec![true]));
+    assert_eq!(
+        world.store.postpone(&wrong[1..]).await,
+        Ok(vec![false; wrong.len() - 1])
+    );
+    assert!(due_in(&world, &good).await > Duration::from_mins(58));
+    assert_eq!(world.store.postpone(&wrong[..1]).await, Ok(vec![false]));
     assert_eq!(due_in(&world, &good).await, Duration::ZERO);
     // Claimed, it is its claimer's.
     let claim = world.claim(LONG).await;

@@ -155,7 +155,8 @@ pub async fn what_somebody_has_hold_of_is_not_put_off() {
         key: target.key(),
         agent: row.agent.id,
         version: row.version,
-        delay: Duration::ZERO,
+        least: Duration::from_hours(1),
+        most: Duration::from_hours(2),
     };
     scene.other("BEGIN; SELECT 1 FROM occ.work FOR UPDATE".to_owned()).await;
     assert_eq!(scene.store.postpone(std::slice::from_ref(&wait)).await, Ok(vec![false]));

@@ -120,14 +120,16 @@ impl Data {
     }
 
     pub(super) fn postpone(&mut self, now: Timestamp, wait: &Wait) -> bool {
-        let unchanged = self
+        let holds = self
             .agents
             .get(&wait.agent)
             .is_some_and(|row| row.version == wait.version);
         match self.work.write().get_mut(&wait.key) {
-            Some(work) if unchanged && work.state == State::Queued && work.target.agent() == Some(wait.agent) => {
-                work.available_at = now.plus(wait.delay);
-                true
+            Some(work) if work.state == State::Queued && work.target.agent() == Some(wait.agent) => {
+                if let Some(moment) = wait.placed(now, work.available_at, holds) {
+                    work.available_at = moment;
+                }
+                holds
             }
             _ => false,
         }
