@@ -5,7 +5,7 @@ use std::sync::Arc;
 use occ_core::{
     driver::{Action, ResourceKind},
     resource::{Backend, BackendKind},
-    store::{CommitError, Store as _},
+    store::{BindingsOf, CommitError, Store as _},
 };
 use occ_test_support::drivers::{OutsideSecrets, World};
 use reqwest::Method;
@@ -206,7 +206,10 @@ async fn a_preset_is_kept_changed_and_deleted() {
         .await;
     assert_eq!(bound.status.as_u16(), 201, "{}", bound.body);
     assert_eq!(served.send(Method::DELETE, &path).await.status.as_u16(), 204);
-    let bindings = served.world.store.access_bindings(served.world.namespace).await;
+    let store = &served.world.store;
+    let bindings = store
+        .access_bindings(served.world.namespace, BindingsOf::Namespace)
+        .await;
     assert_eq!(bindings.expect("a read"), [], "its exact bindings go with it");
 }
 

@@ -15,7 +15,7 @@ use crate::{
     id::{ConfigurationId, NamespaceId},
     reason::ApiCode,
     resource::{Configuration, Document, NamespaceStatus, Secret, SecretBindings},
-    store::{Change, ConfigurationRow, Expect, Slice, Write},
+    store::{BindingsOf, Change, ConfigurationRow, Expect, Slice, Write},
 };
 
 impl ControlPlane {
@@ -343,12 +343,11 @@ impl ControlPlane {
         exact: &ExactResource,
         event: AuditEvent,
     ) -> Answer<Change> {
-        let bindings = self.store.access_bindings(namespace).await?;
-        let ids: Vec<_> = bindings
-            .into_iter()
-            .filter(|b| b.resource.as_ref() == Some(exact))
-            .map(|b| b.id)
-            .collect();
+        let bindings = self
+            .store
+            .access_bindings(namespace, BindingsOf::Resource(exact))
+            .await?;
+        let ids: Vec<_> = bindings.into_iter().map(|binding| binding.id).collect();
         let event = if ids.is_empty() {
             event
         } else {

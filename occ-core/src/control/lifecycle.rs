@@ -1,6 +1,6 @@
 //! Stop and deletion of Agents (seed: Stop, Deletion; spec/engine 3.2).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -15,12 +15,12 @@ use crate::{
     admission::Refusal,
     audit::{AuditEvent, Authorization},
     driver::{Action, ResourceKind, ResourceRef},
-    iam::{ExactResource, Subject},
+    iam::ExactResource,
     id::{AgentId, NamespaceId},
     reason::{ApiCode, Failure},
     resource::{Agent, AgentStatus, DesiredRuntimeState},
     status::DeploymentStatus,
-    store::{AgentRow, Change, Expect, WorkState, Write},
+    store::{AgentRow, BindingsOf, Change, Expect, WorkState, Write},
     work::{NewWork, Target},
 };
 
@@ -206,17 +206,19 @@ impl ControlPlane {
             kind: ResourceKind::Agent,
             id: agent.id.to_string(),
         };
-        let subject = Subject::Identity(agent.service_principal_id.clone());
-        let bindings = self.store.access_bindings(agent.namespace_id).await?.into_iter();
-        let removed: Vec<_> = bindings
-            .filter(|binding| binding.subject == subject || binding.resource.as_ref() == Some(&exact))
-            .map(|binding| binding.id)
-            .collect();
+        let mut removed = BTreeSet::new();
+        for of in [
+            BindingsOf::Principal(&agent.service_principal_id),
+            BindingsOf::Resource(&exact),
+        ] {
+            let bindings = self.store.access_bindings(agent.namespace_id, of).await?;
+            removed.extend(bindings.into_iter().map(|binding| binding.id));
+        }
         let event = event.with("servicePrincipalId", agent.service_principal_id.as_str());
         Ok(if removed.is_empty() {
             event
         } else {
-            event.with("accessBindingIds", removed)
+            event.with("accessBindingIds", Vec::from_iter(removed))
         })
     }
 }

@@ -7,6 +7,7 @@
 //! `SQLite` is the embedded default, `PostgreSQL` the store for several processes; both pass the same suite.
 
 mod account;
+mod bindings;
 mod change;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod detached;
@@ -25,6 +26,7 @@ pub use account::{
     AccountName, AccountRow, AgentTokenKeyRow, CodeRow, NewAccount, NewAgentTokenKey, NewCode, NewSession,
     PasswordHash, SessionRow,
 };
+pub use bindings::BindingsOf;
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use owned::OwnedRow;
 pub use record::{
@@ -236,8 +238,11 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// The Roles that are confined to a Namespace, by id.
     async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
 
-    /// The access bindings that are confined to a Namespace, by id.
-    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>>;
+    /// A Role that is confined to a Namespace.
+    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>>;
+
+    /// Access bindings that are confined to a Namespace, by id.
+    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>>;
 
     /// The service principals that are confined to a Namespace, by id; its Agents' are among them.
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;

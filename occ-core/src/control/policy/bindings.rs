@@ -12,7 +12,7 @@ use crate::{
     driver::{Action, DriverKind, IdentityKind, ResourceRef},
     iam::{AccessBinding, Subject},
     id::{AgentId, NamespaceId},
-    store::{Change, Expect, Write},
+    store::{BindingsOf, Change, Expect, Write},
 };
 
 impl ControlPlane {
@@ -98,7 +98,7 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.iam.access_bindings.list", Scope::Namespace(namespace));
         op.answer(async {
             self.administers(&op, namespace).await?;
-            Ok(self.store.access_bindings(namespace).await?)
+            Ok(self.store.access_bindings(namespace, BindingsOf::Namespace).await?)
         })
         .await
     }
@@ -133,13 +133,8 @@ impl ControlPlane {
     }
 
     async fn own_binding(&self, namespace: NamespaceId, id: &str) -> Answer<AccessBinding> {
-        let found = self
-            .store
-            .access_bindings(namespace)
-            .await?
-            .into_iter()
-            .find(|binding| binding.id == id);
-        found.ok_or_else(Refusal::not_found)
+        let found = self.store.access_bindings(namespace, BindingsOf::Id(id)).await?;
+        found.into_iter().next().ok_or_else(Refusal::not_found)
     }
 
     /// A person, or a service principal of this Namespace; the Agent that owns it, when one does.

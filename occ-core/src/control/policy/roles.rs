@@ -6,7 +6,7 @@ use crate::{
     driver::{Action, ResourceKind, ResourceRef},
     iam::{Permission, Role},
     id::NamespaceId,
-    store::{Change, Expect, Write},
+    store::{BindingsOf, Change, Expect, Write},
 };
 
 /// Most permissions of one Role.
@@ -84,13 +84,8 @@ impl ControlPlane {
             loop {
                 self.keeps_policy(namespace).await?;
                 let role = self.own_role(namespace, id).await?;
-                if self
-                    .store
-                    .access_bindings(namespace)
-                    .await?
-                    .iter()
-                    .any(|binding| binding.role_id == role.id)
-                {
+                let granting = BindingsOf::Role(&role.id);
+                if !self.store.access_bindings(namespace, granting).await?.is_empty() {
                     return Err(Refusal::conflict("The Role is still granted by an access binding."));
                 }
                 let event = op
@@ -112,12 +107,7 @@ impl ControlPlane {
 
     /// A Role of the Namespace; 404 when there is none.
     pub(super) async fn own_role(&self, namespace: NamespaceId, id: &str) -> Answer<Role> {
-        let found = self
-            .store
-            .roles(namespace)
-            .await?
-            .into_iter()
-            .find(|role| role.id == id);
+        let found = self.store.role(namespace, id).await?;
         found.ok_or_else(Refusal::not_found)
     }
 }

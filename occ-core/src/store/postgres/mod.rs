@@ -44,10 +44,10 @@ use crate::{
     id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
-        WorkState, Write, detached::detached,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
+        RevisionRow, SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult,
+        Wait, WorkState, Write, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -327,8 +327,12 @@ impl Store for PostgresStore {
         Ok(self.read_roles(namespace).await?)
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
-        Ok(self.read_access_bindings(namespace).await?)
+    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
+        Ok(self.read_role(namespace, id).await?)
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+        Ok(self.read_access_bindings(namespace, of).await?)
     }
 
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {

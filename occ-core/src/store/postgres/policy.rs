@@ -16,7 +16,7 @@ use crate::{
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
     store::{
-        ServiceKeyRow,
+        BindingsOf, ServiceKeyRow,
         row::{Columns, policy},
     },
 };
@@ -28,18 +28,20 @@ const SERVICE_KEY: &str = records!(
     FROM service_keys k WHERE id = $1"
 );
 
-/// Common table expression `b`: bindings of the principals `$ids`, and of the groups that they are members of.
+/// Common table expression `b`: bindings of the principals `$ids`, and of the groups that they are members of. Each subject is looked
+/// up by itself: for a set of them the planner of a new database goes through all of their kind.
 macro_rules! bindings {
     ($ids:literal) => {
         concat!(
             "b AS (
-                SELECT * FROM access_bindings WHERE subject_kind = 'identity' AND subject_id = ANY (",
+                SELECT own.* FROM unnest(",
             $ids,
-            ")
-                UNION ALL SELECT * FROM access_bindings WHERE subject_kind = 'group'
-                    AND subject_id = ANY (ARRAY(SELECT group_id FROM memberships WHERE principal_id = ANY (",
+            ") s(id) CROSS JOIN LATERAL
+                    (SELECT * FROM access_bindings WHERE subject_kind = 'identity' AND subject_id = s.id OFFSET 0) own
+                UNION ALL SELECT own.* FROM (SELECT DISTINCT group_id FROM memberships WHERE principal_id = ANY (",
             $ids,
-            "))))"
+            ")) s(id) CROSS JOIN LATERAL
+                    (SELECT * FROM access_bindings WHERE subject_kind = 'group' AND subject_id = s.id OFFSET 0) own)"
         )
     };
 }
@@ -75,6 +77,17 @@ macro_rules! policy_of {
     };
 }
 pub(super) use policy_of;
+
+macro_rules! bindings_of {
+    ($condition:literal) => {
+        records!(
+            "binding",
+            "SELECT * FROM access_bindings WHERE namespace_id = $1 ",
+            $condition,
+            " ORDER BY id"
+        )
+    };
+}
 
 const GRANTS: &str = concat!("WITH ", bindings!("$1"), policy_of!("$1", "SELECT * FROM restrictions"));
 
@@ -158,13 +171,32 @@ impl PostgresStore {
         collected(&rows, policy::role)
     }
 
-    pub(super) async fn read_access_bindings(&self, namespace: NamespaceId) -> Result<Vec<AccessBinding>, Fault> {
-        let query = records!(
-            "binding",
-            "SELECT * FROM access_bindings WHERE namespace_id = $1 ORDER BY id"
-        );
-        let rows = self.connections.again(query, arguments![namespace.to_string()]).await?;
-        collected(&rows, policy::binding)
+    pub(super) async fn read_role(&self, namespace: NamespaceId, id: &str) -> Result<Option<Role>, Fault> {
+        let query = records!("role", "SELECT * FROM roles WHERE namespace_id = $1 AND id = $2");
+        let arguments = arguments![namespace.to_string(), id.to_owned()];
+        first(&self.connections.again(query, arguments).await?, policy::role)
+    }
+
+    pub(super) async fn read_access_bindings(
+        &self,
+        namespace: NamespaceId,
+        of: BindingsOf<'_>,
+    ) -> Result<Vec<AccessBinding>, Fault> {
+        let namespace = namespace.to_string();
+        let (query, arguments) = match of {
+            BindingsOf::Namespace => (bindings_of!(""), arguments![namespace]),
+            BindingsOf::Id(id) => (bindings_of!("AND id = $2"), arguments![namespace, id.to_owned()]),
+            BindingsOf::Role(role) => (bindings_of!("AND role_id = $2"), arguments![namespace, role.to_owned()]),
+            BindingsOf::Principal(principal) => (
+                bindings_of!("AND subject_kind = 'identity' AND subject_id = $2"),
+                arguments![namespace, principal.as_str().to_owned()],
+            ),
+            BindingsOf::Resource(resource) => (
+                bindings_of!("AND resource_id = $2 AND resource_kind = $3"),
+                arguments![namespace, resource.id.clone(), resource.kind.as_str().to_owned()],
+            ),
+        };
+        collected(&self.connections.again(query, arguments).await?, policy::binding)
     }
 
     pub(super) async fn read_service_principals(&self, namespace: NamespaceId) -> Result<Vec<Identity>, Fault> {

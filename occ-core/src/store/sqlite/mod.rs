@@ -45,10 +45,10 @@ use crate::{
     id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
-        WorkState, detached::detached,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
+        RevisionRow, SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult,
+        Wait, WorkState, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -322,8 +322,12 @@ impl Store for SqliteStore {
         Ok(policy::roles(&mut *self.connections.read().await?, namespace).await?)
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
-        Ok(policy::access_bindings(&mut *self.connections.read().await?, namespace).await?)
+    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
+        Ok(policy::role(&mut *self.connections.read().await?, namespace, id).await?)
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+        Ok(policy::access_bindings(&mut *self.connections.read().await?, namespace, of).await?)
     }
 
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {

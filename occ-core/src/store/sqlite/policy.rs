@@ -10,7 +10,7 @@ use crate::{
     id::{NamespaceId, ServiceKeyId},
     resource::PrincipalId,
     store::{
-        ServiceKeyRow,
+        BindingsOf, ServiceKeyRow,
         row::{Columns, policy},
     },
 };
@@ -33,13 +33,41 @@ pub(super) async fn roles(db: &mut SqliteConnection, namespace: NamespaceId) -> 
     collected(&rows, policy::role)
 }
 
+pub(super) async fn role(db: &mut SqliteConnection, namespace: NamespaceId, id: &str) -> Result<Option<Role>, Fault> {
+    let query = sqlx::query("SELECT * FROM roles WHERE namespace_id = ? AND id = ?").bind(namespace.to_string());
+    let row = query.bind(id).fetch_optional(db).await?;
+    Ok(row.as_ref().map(policy::role).transpose()?)
+}
+
+macro_rules! bindings_of {
+    ($condition:literal) => {
+        sqlx::query(concat!(
+            "SELECT * FROM access_bindings WHERE namespace_id = ? ",
+            $condition,
+            " ORDER BY id"
+        ))
+    };
+}
+
 pub(super) async fn access_bindings(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
+    of: BindingsOf<'_>,
 ) -> Result<Vec<AccessBinding>, Fault> {
-    let query = "SELECT * FROM access_bindings WHERE namespace_id = ? ORDER BY id";
-    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
-    collected(&rows, policy::binding)
+    let namespace = namespace.to_string();
+    let query = match of {
+        BindingsOf::Namespace => bindings_of!("").bind(namespace),
+        BindingsOf::Id(id) => bindings_of!("AND id = ?").bind(namespace).bind(id),
+        BindingsOf::Role(role) => bindings_of!("AND role_id = ?").bind(namespace).bind(role),
+        BindingsOf::Principal(principal) => bindings_of!("AND subject_kind = 'identity' AND subject_id = ?")
+            .bind(namespace)
+            .bind(principal.as_str()),
+        BindingsOf::Resource(resource) => bindings_of!("AND resource_id = ? AND resource_kind = ?")
+            .bind(namespace)
+            .bind(&resource.id)
+            .bind(resource.kind.as_str()),
+    };
+    collected(&query.fetch_all(db).await?, policy::binding)
 }
 
 pub(super) async fn service_principals(

@@ -137,6 +137,7 @@ where
             seals_follow_the_audit_without_gaps;
         policy:
             grants_are_those_of_the_principal,
+            of_the_policy_of_a_namespace_what_is_asked_for_is_found,
             admission_reads_the_policy_and_the_records_that_it_would_ask_for,
             policy_of_a_removed_resource_goes_with_it,
             a_service_key_ends_by_the_databases_clock,

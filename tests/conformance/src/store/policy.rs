@@ -6,8 +6,8 @@ use occ_core::{
     driver::{Action, IdentityKind, ResourceKind, StateWrite, StoredRecord},
     iam::{AccessBinding, ExactResource, Permission, PolicyReader as _, Role, Subject as Granted},
     id::{NamespaceId, ServiceKeyId},
-    resource::PrincipalId,
-    store::{Change, CommitError, DeployQuery, Expect, NewServiceKey, Write},
+    resource::{Agent, PrincipalId},
+    store::{BindingsOf, Change, CommitError, DeployQuery, Expect, NewServiceKey, Write},
     time::Timestamp,
 };
 
@@ -82,12 +82,79 @@ pub(super) async fn grants_are_those_of_the_principal(subject: Arc<dyn Subject>)
     assert_eq!((nobody.identity, nobody.bindings), (None, vec![]));
 
     assert_eq!(world.store.roles(world.namespace).await, Ok(vec![own]));
-    assert_eq!(world.store.access_bindings(world.namespace).await, Ok(vec![granted]));
     let principals = world.store.service_principals(world.namespace).await.expect("a read");
     assert_eq!(
         principals.iter().map(|p| &p.id).collect::<Vec<_>>(),
         [&agent.service_principal_id]
     );
+}
+
+/// One object is found without the list of all.
+pub(super) async fn of_the_policy_of_a_namespace_what_is_asked_for_is_found(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let (agent, other) = (world.agent("triage").await, world.agent("other").await);
+    let roles = [
+        role("role_a", Some(world.namespace)),
+        role("role_b", Some(world.namespace)),
+    ];
+    let elsewhere = role("role_elsewhere", None);
+    let on = |agent: &Agent| ExactResource {
+        kind: ResourceKind::Agent,
+        id: agent.id.to_string(),
+    };
+    let bindings = [
+        binding("binding_a", &roles[0], &agent.service_principal_id, Some(on(&other))),
+        binding("binding_b", &roles[1], &agent.service_principal_id, None),
+        binding("binding_c", &roles[1], &other.service_principal_id, Some(on(&agent))),
+        AccessBinding {
+            subject: Granted::Group(agent.service_principal_id.to_string()),
+            ..binding("binding_d", &roles[0], &world.actor, Some(on(&agent)))
+        },
+    ];
+    let mut change = Change::new().write(Write::Role(elsewhere.clone()));
+    for role in &roles {
+        change = change.write(Write::Role(role.clone()));
+    }
+    for binding in &bindings {
+        change = change.write(Write::AccessBinding(binding.clone()));
+    }
+    let of_the_installation = binding("binding_elsewhere", &elsewhere, &agent.service_principal_id, None);
+    world
+        .commit(change.write(Write::AccessBinding(of_the_installation)))
+        .await;
+
+    let asked = [
+        (BindingsOf::Namespace, vec![0, 1, 2, 3]),
+        (BindingsOf::Id("binding_b"), vec![1]),
+        (BindingsOf::Id("binding_elsewhere"), vec![]),
+        (BindingsOf::Role("role_b"), vec![1, 2]),
+        (BindingsOf::Role("role_elsewhere"), vec![]),
+        (BindingsOf::Principal(&agent.service_principal_id), vec![0, 1]),
+        (BindingsOf::Resource(&on(&agent)), vec![2, 3]),
+    ];
+    for (of, expected) in asked {
+        let expected = expected.into_iter().map(|at: usize| bindings[at].clone());
+        let found = world.store.access_bindings(world.namespace, of).await;
+        assert_eq!(found, Ok(expected.collect()), "{of:?}");
+    }
+    let kind_of_another = ExactResource {
+        kind: ResourceKind::Secret,
+        ..on(&agent)
+    };
+    let found = world
+        .store
+        .access_bindings(world.namespace, BindingsOf::Resource(&kind_of_another));
+    assert_eq!(found.await, Ok(vec![]));
+    let found = world
+        .store
+        .access_bindings(NamespaceId::random(), BindingsOf::Id("binding_a"));
+    assert_eq!(found.await, Ok(vec![]));
+    assert_eq!(
+        world.store.role(world.namespace, "role_a").await,
+        Ok(Some(roles[0].clone()))
+    );
+    assert_eq!(world.store.role(world.namespace, "role_elsewhere").await, Ok(None));
+    assert_eq!(world.store.role(NamespaceId::random(), "role_a").await, Ok(None));
 }
 
 pub(super) async fn admission_reads_the_policy_and_the_records_that_it_would_ask_for(subject: Arc<dyn Subject>) {

@@ -8,7 +8,7 @@ use occ_core::{
     id::{NamespaceId, ServiceKeyId},
     reason::Success,
     resource::{Agent, Namespace, NamespaceStatus, WorkspaceFiles, WorkspaceSetup},
-    store::{Change, CommitError, Expect, NewServiceKey, Slice, Taken, WorkState, Write},
+    store::{BindingsOf, Change, CommitError, Expect, NewServiceKey, Slice, Taken, WorkState, Write},
     work::Target,
 };
 use uuid::Uuid;
@@ -123,7 +123,11 @@ pub(super) async fn a_removed_agent_leaves_only_its_audit(subject: Arc<dyn Subje
             .identity,
         None
     );
-    let left = world.store.access_bindings(world.namespace).await.expect("a read");
+    let left = world
+        .store
+        .access_bindings(world.namespace, BindingsOf::Namespace)
+        .await
+        .expect("a read");
     assert_eq!(
         left.iter().map(|binding| binding.id.as_str()).collect::<Vec<_>>(),
         ["of_everything"]

@@ -24,9 +24,9 @@ use occ_core::{
     id::{AgentId, AgentTokenKeyId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{Installation, OwnedKind, PrincipalId, Secret},
     store::{
-        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, Change, CommitError, ConfigurationRow, Consumers,
-        DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth, RevisionRow,
-        ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
+        AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
+        RevisionRow, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -322,9 +322,19 @@ impl Store for MemoryStore {
         }))
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId) -> StoreResult<Vec<AccessBinding>> {
+    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
         Ok(self.look(|data, _| {
-            let bindings = data.bindings.values().filter(|row| row.namespace_id == Some(namespace));
+            let role = data.roles.get(id).filter(|role| role.namespace_id == Some(namespace));
+            role.cloned()
+        }))
+    }
+
+    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+        Ok(self.look(|data, _| {
+            let bindings = data
+                .bindings
+                .values()
+                .filter(|row| row.namespace_id == Some(namespace) && of.has(row));
             bindings.cloned().collect()
         }))
     }
