@@ -1,6 +1,6 @@
 //! Credential sources and the gateway that mediates them (spec/engine 1.8, spec/contracts 11).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     admission::Refusal,
@@ -15,7 +15,8 @@ use occ_core::{
     resource::{CredentialSource, ExecutionMode, OwnedKind, PrincipalId, SourceState, WithdrawalState},
     secret_value::SecretValue,
     status::Deployment,
-    store::{CommitError, Slice, Store as _},
+    store::{Change, CommitError, Slice, Store as _, Write},
+    time::Timestamp,
     work::Policy,
     worker::{Worker, WorkerHandle},
 };
@@ -163,7 +164,7 @@ impl Scene {
             if status.status.is_terminal() {
                 return status.error.map(|error| error.code);
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }
@@ -287,11 +288,7 @@ async fn a_registration_that_fails_leaves_nothing_and_one_that_is_unknown_is_del
     assert_eq!((left.state, left.registered), (SourceState::Deleting, false));
     // It may still arrive at the gateway.
     let early = scene.delete(left.id).await.unwrap_err();
-    is(
-        &early,
-        ApiCode::DependencyUnavailable,
-        "The registration of the credential source may still",
-    );
+    is(&early, ApiCode::DependencyUnavailable, UNDER_WAY);
     assert!(scene.row(left.id).await.is_some());
 }
 
@@ -310,30 +307,118 @@ async fn a_deletion_that_was_cut_off_is_finished_by_a_repetition() {
     assert_eq!(scene.row(id).await, None);
 }
 
+impl Scene {
+    async fn refresh(&self, id: CredentialSourceId) -> Result<CredentialSourceView, Refusal> {
+        let world = &self.world;
+        let again = UpdateCredentialSource::default();
+        let refreshed = world
+            .plane
+            .update_credential_source(&world.admin, world.namespace, id, again);
+        refreshed.await
+    }
+
+    /// As if so much time had passed since what the record of a source knows of.
+    async fn age(&self, id: CredentialSourceId, by: Duration) {
+        let mut row = self.row(id).await.unwrap();
+        let earlier = |at: Timestamp| Timestamp::from_millis(at.as_millis() - i64::try_from(by.as_millis()).unwrap());
+        for telling in &mut row.tellings {
+            telling.since = earlier(telling.since);
+        }
+        row.version += 1;
+        let change = Change::new().write(Write::UpdateOwned((&row).into()));
+        self.world.store.commit(change).await.unwrap();
+    }
+}
+
+const UNDER_WAY: &str = "The registration or a refresh of the credential source may still be under way.";
+
 #[tokio::test]
-async fn what_a_refresh_tells_the_gateway_during_a_deletion_does_not_stay_there() {
+async fn a_deletion_removes_nothing_while_a_refresh_tells_the_gateway() {
     let scene = scene().await;
     let id = scene.model().await;
-    let world = &scene.world;
     let (release, held) = tokio::sync::oneshot::channel::<()>();
     scene.gateway.register.during(|_| async move {
         held.await.expect("it is released");
         Ok(SourceCondition::Ready)
     });
-    let again = UpdateCredentialSource::default();
-    let refresh = world
-        .plane
-        .update_credential_source(&world.admin, world.namespace, id, again);
     let delete = async {
         while scene.gateway.register.waiting() > 0 {
             tokio::task::yield_now().await;
         }
-        scene.delete(id).await.unwrap();
+        let early = scene.delete(id).await.unwrap_err();
+        is(&early, ApiCode::DependencyUnavailable, UNDER_WAY);
         release.send(()).unwrap();
     };
-    let (refreshed, ()) = tokio::join!(refresh, delete);
-    assert_eq!(refreshed.unwrap_err().code(), ApiCode::NotFound);
-    assert_eq!(scene.gateway.kept(id), None, "its credentials are nowhere");
+    let (refreshed, ()) = tokio::join!(scene.refresh(id), delete);
+    is(
+        &refreshed.unwrap_err(),
+        ApiCode::ResourceConflict,
+        "The credential source is not ready.",
+    );
+    // The refresh said that it is over.
+    scene.delete(id).await.unwrap();
+    assert_eq!((scene.row(id).await, scene.gateway.kept(id)), (None, None));
+}
+
+#[tokio::test]
+async fn what_a_refresh_that_died_may_have_told_the_gateway_is_waited_for_and_removed() {
+    let scene = scene().await;
+    let id = scene.model().await;
+    let died = Arc::new(tokio::sync::Notify::new());
+    let reached = Arc::clone(&died);
+    scene.gateway.register.during(|_| async move {
+        reached.notify_one();
+        std::future::pending().await
+    });
+    tokio::select! {
+        _ = scene.refresh(id) => unreachable!("it does not come back"),
+        () = died.notified() => {}
+    }
+    for _ in 0..2 {
+        let early = scene.delete(id).await.unwrap_err();
+        is(&early, ApiCode::DependencyUnavailable, UNDER_WAY);
+        assert!(scene.gateway.kept(id).is_some());
+        scene.age(id, CredentialSource::LATE / 3).await;
+    }
+    scene.age(id, CredentialSource::LATE / 2).await;
+    scene.delete(id).await.unwrap();
+    assert_eq!((scene.row(id).await, scene.gateway.kept(id)), (None, None));
+}
+
+#[tokio::test]
+async fn a_refresh_that_failed_for_certain_keeps_no_deletion_waiting() {
+    let scene = scene().await;
+    let id = scene.model().await;
+    for answer in [Err(away()), Ok(SourceCondition::Failed), Ok(SourceCondition::Absent)] {
+        scene.gateway.register.next(answer);
+        scene.refresh(id).await.unwrap_err();
+        assert_eq!(scene.row(id).await.unwrap().tellings, []);
+    }
+    scene.gateway.register.next(Err(EffectError::UnknownOutcome));
+    scene.refresh(id).await.unwrap_err();
+    let early = scene.delete(id).await.unwrap_err();
+    is(&early, ApiCode::DependencyUnavailable, UNDER_WAY);
+    scene.age(id, CredentialSource::LATE).await;
+    scene.delete(id).await.unwrap();
+}
+
+#[tokio::test]
+async fn each_of_several_refreshes_is_known_until_it_is_over() {
+    let scene = scene().await;
+    let id = scene.model().await;
+    for _ in 0..CredentialSource::MAX_TELLINGS {
+        scene.gateway.register.next(Err(EffectError::UnknownOutcome));
+        scene.refresh(id).await.unwrap_err();
+    }
+    let refused = scene.refresh(id).await.unwrap_err();
+    is(
+        &refused,
+        ApiCode::ResourceConflict,
+        "The credential source is being refreshed too often.",
+    );
+    scene.age(id, CredentialSource::LATE).await;
+    scene.refresh(id).await.unwrap();
+    assert_eq!(scene.row(id).await.unwrap().tellings, []);
 }
 
 #[tokio::test]
@@ -342,6 +427,8 @@ async fn a_version_is_given_placeholders_and_nothing_else() {
     let (model, web) = (scene.model().await, scene.bearer("web", "WEB_TOKEN").await);
     let agent = scene.agent(by(model), &[model, web]).await;
     let revision = scene.deploy(agent).await.unwrap();
+    let judged = scene.world.compute.judged_source();
+    assert_eq!(judged.as_ref().map(ToString::to_string).as_deref(), Some("openai"));
     assert_eq!(
         json!(revision.credential_sources),
         json!([{ "sourceId": model }, { "sourceId": web }])
@@ -556,7 +643,7 @@ impl Scene {
             if !view.withdrawal_in_progress {
                 break view;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         };
         worker.shutdown().await;
         tried
@@ -687,6 +774,35 @@ async fn a_withdrawal_whose_requester_lost_the_grant_is_left_to_whoever_has_it()
 }
 
 #[tokio::test]
+async fn a_withdrawal_that_was_asked_for_anew_is_done_by_its_own_work() {
+    let scene = scene().await;
+    let admin = &scene.world.admin;
+    let (agent, revision, web) = running(&scene).await;
+    scene.withdraw(admin, agent, web).await.unwrap();
+    // Somebody asked anew, as when the first request had ended: its work finds that it is not meant.
+    let mut row = scene.row(web).await.unwrap();
+    let mut anew = row.withdrawal(revision).unwrap().clone();
+    anew.operation = uuid::Uuid::new_v4();
+    row = row.withdrawn(anew);
+    let change = Change::new().write(Write::UpdateOwned((&row).into()));
+    scene.world.store.commit(change).await.unwrap();
+    let worker = scene.work();
+    loop {
+        let left = scene.world.store.queue_depth().await.unwrap();
+        if left.queued + left.claimed == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    worker.shutdown().await;
+    assert_eq!(scene.row(web).await.unwrap(), row, "nothing of it is said to be done");
+    // It has no work, so that it can be asked for again.
+    let asked = scene.withdraw(admin, agent, web).await.unwrap();
+    assert!(asked.withdrawal_in_progress);
+    assert_eq!(scene.tried(agent, web).await.state, WithdrawalState::Revoked);
+}
+
+#[tokio::test]
 async fn a_version_whose_model_credential_was_withdrawn_before_it_ran_never_runs() {
     let scene = scene().await;
     let world = &scene.world;
@@ -704,7 +820,7 @@ async fn a_version_whose_model_credential_was_withdrawn_before_it_ran_never_runs
         operation: uuid::Uuid::new_v4(),
         completed_at: None,
     });
-    let change = occ_core::store::Change::new().write(occ_core::store::Write::UpdateOwned((&row).into()));
+    let change = Change::new().write(Write::UpdateOwned((&row).into()));
     world.store.commit(change).await.unwrap();
     let worker = scene.work();
     assert_eq!(scene.ends(agent, revision).await, Some(Failure::CredentialWithdrawn));
