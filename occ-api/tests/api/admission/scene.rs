@@ -7,11 +7,11 @@ use std::sync::{
 
 use occ_core::{
     driver::{Action, ResourceKind, ResourceRef},
-    id::{AgentId, ConfigurationId, NamespaceId, SecretId},
-    resource::{Agent, ExecutionMode, NamespaceStatus},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, SecretId},
+    resource::{Agent, CredentialSource, ExecutionMode, NamespaceStatus, OwnedKind},
     store::{Change, Store, Write},
 };
-use occ_test_support::drivers::{OutsideSecrets, PlainHarness, PlainSandbox, World};
+use occ_test_support::drivers::{MediatingGateway, OutsideSecrets, PlainHarness, PlainSandbox, World};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,9 +19,19 @@ use crate::served::{Seen, Served};
 
 const DEFAULTS: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
+/// How model credentials reach an Agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Credentials {
+    /// From Secrets.
+    Delivered,
+    /// Through a Credential Gateway.
+    Mediated,
+}
+
 /// One control plane for a whole table; each case has resources of its own.
 pub struct Stage {
     pub served: Served,
+    credentials: Credentials,
     pub vault: Arc<OutsideSecrets>,
     number: AtomicU32,
     role: String,
@@ -29,9 +39,13 @@ pub struct Stage {
 
 impl Stage {
     /// Over this store, which is empty.
-    pub async fn over(store: Arc<dyn Store>) -> Self {
+    pub async fn over(store: Arc<dyn Store>, credentials: Credentials) -> Self {
         let vault = Arc::new(OutsideSecrets::named("secret-now"));
-        let world = World::builder()
+        let mut world = World::builder();
+        if credentials == Credentials::Mediated {
+            world = world.credential_gateway(Arc::new(MediatingGateway::named("broker")));
+        }
+        let world = world
             .store(store)
             .secret(Arc::clone(&vault) as _)
             .sandbox(PlainSandbox::with(|mut document| {
@@ -44,9 +58,11 @@ impl Stage {
             .harness(PlainHarness::named("embedded-only", &[ExecutionMode::Embedded]))
             .build()
             .await;
-        let role = world.role(&[(Action::Operate, ResourceKind::Secret)]).await.id;
+        let operate = [ResourceKind::Secret, ResourceKind::CredentialSource].map(|kind| (Action::Operate, kind));
+        let role = world.role(&operate).await.id;
         Self {
             served: Served::over(world).await,
+            credentials,
             vault,
             number: AtomicU32::new(0),
             role,
@@ -73,8 +89,44 @@ pub struct Scene<'a> {
     pub key: SecretId,
     pub other: SecretId,
     pub bound: SecretId,
+    /// The credential sources.
+    pub sources: Sources,
     pub configuration: ConfigurationId,
     pub body: Value,
+}
+
+/// Credential sources: the Agent's model credential and another one that it names, and those that a request names in their places. Where
+/// nothing is mediated there are none.
+#[derive(Clone, Copy)]
+pub struct Sources {
+    pub model: CredentialSourceId,
+    pub listed: CredentialSourceId,
+    pub other_model: CredentialSourceId,
+    pub other_listed: CredentialSourceId,
+}
+
+impl Stage {
+    async fn sources(&self, number: u32, secret: SecretId) -> Sources {
+        let from = json!({ "kind": "secret", "namespaceId": self.served.world.namespace, "id": secret });
+        let register = async |called: &str, rest: Value| {
+            if self.credentials == Credentials::Delivered {
+                return CredentialSourceId::random();
+            }
+            let mut body = rest;
+            body["name"] = json!(format!("{called}-{number}"));
+            let path = self.served.path("/credential-sources");
+            let seen = self.served.json(Method::POST, &path, &body).await;
+            serde_json::from_value(seen.data()["id"].clone()).expect("an id")
+        };
+        let model = json!({ "type": "openai", "secrets": { "api_key": from } });
+        let bearer = json!({ "type": "bearer-token", "config": { "host": "WEB" }, "secrets": { "token": from } });
+        Sources {
+            model: register("model", model.clone()).await,
+            listed: register("listed", bearer.clone()).await,
+            other_model: register("other-model", model).await,
+            other_listed: register("other-listed", bearer).await,
+        }
+    }
 }
 
 impl<'a> Scene<'a> {
@@ -96,12 +148,20 @@ impl<'a> Scene<'a> {
             .json(Method::POST, &served.path("/configurations"), &configuration)
             .await;
         let configuration: ConfigurationId = serde_json::from_value(seen.data()["id"].clone()).expect("an id");
-        let agent = json!({
-            "name": format!("agent-{number}"),
-            "configurationId": configuration,
-            "executionMode": "dedicated",
-            "harnessAuth": { "method": "api_key", "source": source(key) },
-        });
+        let sources = stage.sources(number, key).await;
+        let authenticated = |secret, model: CredentialSourceId, listed: &[CredentialSourceId]| {
+            let mut body = json!({ "configurationId": configuration, "executionMode": "dedicated" });
+            if stage.credentials == Credentials::Delivered {
+                body["harnessAuth"] = json!({ "method": "api_key", "source": source(secret) });
+            } else {
+                body["harnessAuth"] = json!({ "method": "credential_source", "sourceId": model });
+                let listed = listed.iter().map(|id| json!({ "sourceId": id }));
+                body["credentialSources"] = listed.collect();
+            }
+            body
+        };
+        let mut agent = authenticated(key, sources.model, &[sources.model, sources.listed]);
+        agent["name"] = json!(format!("agent-{number}"));
         let seen = served.json(Method::POST, &served.agents(), &agent).await;
         let agent: Agent = serde_json::from_value(seen.data().clone()).expect("an Agent");
         let binding = json!({ "principalId": agent.service_principal_id, "roleId": stage.role });
@@ -109,11 +169,7 @@ impl<'a> Scene<'a> {
             .json(Method::POST, &served.path("/iam/access-bindings"), &binding)
             .await;
         assert_eq!(seen.status.as_u16(), 201, "{}", seen.body);
-        let body = json!({
-            "configurationId": configuration,
-            "executionMode": "dedicated",
-            "harnessAuth": { "method": "api_key", "source": source(other) },
-        });
+        let body = authenticated(other, sources.other_model, &[sources.other_listed]);
         Self {
             stage,
             number,
@@ -123,6 +179,7 @@ impl<'a> Scene<'a> {
             key,
             other,
             bound,
+            sources,
             configuration,
             body,
         }
@@ -150,6 +207,39 @@ impl<'a> Scene<'a> {
         secret.version += 1;
         let change = Change::new().write(Write::UpdateSecret(secret));
         world.store.commit(change).await.expect("a change of the Secret");
+    }
+
+    pub async fn change_source(&self, id: CredentialSourceId, change: impl FnOnce(&mut CredentialSource)) {
+        let world = self.world();
+        let id = id.to_string();
+        let row = world.store.owned(world.namespace, OwnedKind::CredentialSource, &id);
+        let row = row.await.expect("a read").expect("a credential source");
+        let mut source: CredentialSource = row.try_into().expect("a credential source");
+        change(&mut source);
+        source.version += 1;
+        let change = Change::new().write(Write::UpdateOwned((&source).into()));
+        world.store.commit(change).await.expect("a change of the source");
+    }
+
+    /// The Agent's model credential.
+    pub async fn model(&self) -> CredentialSourceId {
+        let world = self.world();
+        let row = world.store.agent(world.namespace, self.agent.id).await;
+        let auth = row.expect("a read").expect("an Agent").agent.harness_auth;
+        auth.and_then(|auth| auth.credential_source())
+            .unwrap_or(self.sources.model)
+    }
+
+    pub fn deny_source(&self, id: CredentialSourceId) {
+        let world = self.world();
+        let resource = ResourceRef::credential_source(world.namespace, id);
+        world
+            .iam
+            .deny_exactly(&world.admin.principal, Action::Operate, resource);
+    }
+
+    pub fn is_mediated(&self) -> bool {
+        self.stage.credentials == Credentials::Mediated
     }
 
     pub fn deny(&self, action: Action, kind: ResourceKind) {

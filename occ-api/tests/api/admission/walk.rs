@@ -7,8 +7,9 @@ use occ_core::store::Store;
 use serde_json::json;
 
 use super::{
-    scene::{Scene, Stage},
-    table::Line,
+    mediated,
+    scene::{Credentials, Scene, Stage},
+    table::{self, Line},
 };
 
 /// What is asked.
@@ -19,9 +20,24 @@ pub enum Operation {
     Update,
 }
 
+impl Operation {
+    /// Its checks, in their order.
+    pub const fn table(self, credentials: Credentials) -> &'static [Line] {
+        match (self, credentials) {
+            (Self::Deploy, Credentials::Delivered) => table::DEPLOY,
+            (Self::Create, Credentials::Delivered) => table::CREATE,
+            (Self::Update, Credentials::Delivered) => table::UPDATE,
+            (Self::Deploy, Credentials::Mediated) => mediated::DEPLOY,
+            (Self::Create, Credentials::Mediated) => mediated::CREATE,
+            (Self::Update, Credentials::Mediated) => mediated::UPDATE,
+        }
+    }
+}
+
 /// Every pair of a table, and every line alone.
-pub async fn walk(operation: Operation, table: &'static [Line], store: Arc<dyn Store>) {
-    let stage = Stage::over(store).await;
+pub async fn walk(operation: Operation, credentials: Credentials, store: Arc<dyn Store>) {
+    let table = operation.table(credentials);
+    let stage = Stage::over(store, credentials).await;
     for (index, (earlier, status, code, words)) in table.iter().enumerate() {
         for (later, ..) in &table[index..] {
             stage.relent().await;
