@@ -53,6 +53,21 @@ async fn of_two_faults_of_a_change_of_mediated_credentials_the_earlier_check_ref
     walk(Operation::Update, Credentials::Mediated, store().await).await;
 }
 
+#[tokio::test]
+async fn of_two_faults_of_a_deployment_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Deploy, Credentials::Issued, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_creation_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Create, Credentials::Issued, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_change_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Update, Credentials::Issued, store().await).await;
+}
+
 #[test]
 fn the_tables_name_every_check_in_its_order() {
     let lines = |table: &[table::Line]| table.iter().map(|(name, ..)| *name).collect::<Vec<_>>();

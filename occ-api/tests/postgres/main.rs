@@ -43,6 +43,18 @@ fn main() -> ExitCode {
             "of_two_faults_of_a_change_of_mediated_credentials_the_earlier_check_refuses",
             || on_a_server(|store| walk(Operation::Update, Credentials::Mediated, store)),
         ),
+        Case::new(
+            "of_two_faults_of_a_deployment_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Deploy, Credentials::Issued, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_creation_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Create, Credentials::Issued, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_change_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Update, Credentials::Issued, store)),
+        ),
         Case::new("two_callers_at_one_agent_end_as_if_one_had_come_first", || {
             on_a_server(races::in_pairs)
         }),

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use occ_core::{
     driver::{Action, Rejection, ResourceKind, SettingRejection},
-    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, ServiceAccountId},
     resource::{
         AgentCredentialSource, AgentStatus, DesiredRuntimeState, ExecutionMode, HarnessAuth, NamespaceStatus,
-        SourceState,
+        SourceState, TokenSource,
     },
     store::{Change, Store as _, Write},
 };
@@ -76,9 +76,9 @@ impl Scene<'_> {
                 .await;
             }
             "backend_configured" => {
-                self.change(|agent| agent.backend_id = Some("chatgpt".parse().expect("an id")))
+                self.change(|agent| agent.backend_id = Some("elsewhere".parse().expect("an id")))
                     .await;
-                self.body["backendId"] = json!("chatgpt");
+                self.body["backendId"] = json!("elsewhere");
             }
             "sandbox_topology" => {
                 self.change(|agent| agent.execution_mode = ExecutionMode::Embedded)
@@ -104,6 +104,18 @@ impl Scene<'_> {
                 // Whichever a later check is to miss.
                 let named = serde_json::from_value(self.body["harnessAuth"]["sourceId"].clone()).expect("an id");
                 self.deny_source(if self.is_draft() { named } else { self.sources.model });
+            }
+            "harness_auth_permission" if self.is_issued() => {
+                let named = serde_json::from_value(self.body["harnessAuth"]["source"]["id"].clone()).expect("an id");
+                self.deny_account(if self.is_draft() {
+                    named
+                } else {
+                    self.bound_account().await
+                });
+            }
+            "account_exists" | "account_kept" | "account_issued" | "account_backend" | "account_driver"
+            | "account_token" => {
+                self.fail_issued(name).await;
             }
             "harness_auth_permission" => {
                 self.deny_secret(if self.is_draft() { self.other } else { self.key });
@@ -153,6 +165,7 @@ impl Scene<'_> {
                     .await;
             }
             "current_auth_permission" if self.is_mediated() => self.deny_source(self.sources.listed),
+            "current_auth_permission" if self.is_issued() => self.deny_account(self.account),
             "current_auth_permission" => self.deny_secret(self.key),
             "harness_auth_supported" => {
                 let source_id = CredentialSourceId::random();
@@ -172,8 +185,8 @@ impl Scene<'_> {
             "harness_auth_source" => self.disown(self.other).await,
             "secret_bindings_secrets" => self.disown(self.bound).await,
             "secrets_resolved" => {
-                let secret = if self.is_mediated() { self.bound } else { self.key };
-                self.stage.vault.replace(secret);
+                let own = !self.is_mediated() && !self.is_issued();
+                self.stage.vault.replace(if own { self.key } else { self.bound });
             }
             "gateway_settings" => {
                 let rejection = SettingRejection {
@@ -221,6 +234,41 @@ impl Scene<'_> {
                 world
                     .iam
                     .deny(principal, Action::Operate, ResourceKind::CredentialSource);
+            }
+        }
+    }
+
+    async fn fail_issued(&mut self, name: &str) {
+        let account = if self.is_draft() {
+            self.other_account
+        } else {
+            self.account
+        };
+        match name {
+            "account_exists" => {
+                let id = ServiceAccountId::random();
+                self.body["harnessAuth"]["source"]["id"] = json!(id);
+                let namespace_id = self.namespace;
+                if !self.is_draft() {
+                    let source = TokenSource::ServiceAccount { namespace_id, id };
+                    self.change(|agent| agent.harness_auth = Some(HarnessAuth::CodexPat { source }))
+                        .await;
+                }
+            }
+            "account_kept" => self.change_account(account, |account| account.deleting = true).await,
+            "account_issued" => self.change_account(account, |account| account.credential = None).await,
+            "account_backend" => self.change(|agent| agent.backend_id = None).await,
+            "account_driver" => {
+                self.change_account(account, |account| {
+                    let binding = account.binding.as_mut().expect("an issued token");
+                    "accounts-of-yesterday".clone_into(&mut binding.driver_id);
+                })
+                .await;
+            }
+            _ => {
+                let account = self.saved_account(account).await;
+                let (token, _) = account.issued().expect("an issued token");
+                self.disown(token).await;
             }
         }
     }

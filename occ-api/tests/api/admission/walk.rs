@@ -7,7 +7,7 @@ use occ_core::store::Store;
 use serde_json::json;
 
 use super::{
-    mediated,
+    issued, mediated,
     scene::{Credentials, Scene, Stage},
     table::{self, Line},
 };
@@ -30,6 +30,9 @@ impl Operation {
             (Self::Deploy, Credentials::Mediated) => mediated::DEPLOY,
             (Self::Create, Credentials::Mediated) => mediated::CREATE,
             (Self::Update, Credentials::Mediated) => mediated::UPDATE,
+            (Self::Deploy, Credentials::Issued) => issued::DEPLOY,
+            (Self::Create, Credentials::Issued) => issued::CREATE,
+            (Self::Update, Credentials::Issued) => issued::UPDATE,
         }
     }
 }
