@@ -8,7 +8,7 @@ use occ_core::{
     id::CredentialSourceId,
     plan::{EnvValue, Text},
     reason::{ApiCode, Failure},
-    resource::WithdrawalState,
+    resource::{CredentialSource, SourceState, Withdrawal, WithdrawalState},
     store::{Change, Store as _, Write},
     work::Policy,
     worker::Worker,
@@ -208,7 +208,7 @@ async fn a_version_whose_model_credential_was_withdrawn_before_it_ran_never_runs
     let revision = scene.deploy(agent).await.unwrap().id;
     let mut row = scene.row(model).await.unwrap();
     row.version += 1;
-    row.withdrawals.push(occ_core::resource::Withdrawal {
+    row.withdrawals.push(Withdrawal {
         revision_id: revision,
         agent_id: agent,
         state: WithdrawalState::Pending,
@@ -234,4 +234,66 @@ async fn a_pending_attachment_is_waited_for() {
     let worker = scene.work();
     assert_eq!(scene.ends(agent, revision).await, None);
     worker.shutdown().await;
+}
+
+/// What the record of a source is like when a version of it is to run.
+#[tokio::test]
+async fn a_version_runs_only_with_the_sources_that_it_froze() {
+    let changes: [(fn(&mut CredentialSource), Option<Failure>); 3] = [
+        (|_| {}, None),
+        (
+            |source| source.state = SourceState::Deleting,
+            Some(Failure::CredentialSourceUnavailable),
+        ),
+        (
+            |source| "other".clone_into(&mut source.gateway_id),
+            Some(Failure::CredentialSourceUnavailable),
+        ),
+    ];
+    for (change, failure) in changes {
+        let scene = scene().await;
+        let model = scene.model().await;
+        let agent = scene.agent(by(model), &[model]).await;
+        is(
+            &scene.delete(model).await.unwrap_err(),
+            ApiCode::ResourceConflict,
+            "The credential source is still referenced by",
+        );
+        let revision = scene.deploy(agent).await.unwrap().id;
+        let mut row = scene.row(model).await.unwrap();
+        change(&mut row);
+        row.version += 1;
+        let change = Change::new().write(Write::UpdateOwned((&row).into()));
+        scene.world.store.commit(change).await.unwrap();
+        let worker = scene.work();
+        assert_eq!(scene.ends(agent, revision).await, failure);
+        worker.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_withdrawn_from_a_version_is_not_attached_to_it_again() {
+    let scene = scene().await;
+    let world = &scene.world;
+    let (model, web) = (scene.model().await, scene.bearer("web", "WEB_TOKEN").await);
+    let agent = scene.agent(by(model), &[model, web]).await;
+    let revision = scene.deploy(agent).await.unwrap().id;
+    let row = scene.row(web).await.unwrap();
+    let row = row.withdrawn(Withdrawal {
+        revision_id: revision,
+        agent_id: agent,
+        state: WithdrawalState::Revoked,
+        requested_by: world.admin.principal.clone(),
+        requested_at: row.created_at,
+        operation: uuid::Uuid::new_v4(),
+        completed_at: None,
+    });
+    let change = Change::new().write(Write::UpdateOwned((&row).into()));
+    world.store.commit(change).await.unwrap();
+    let worker = scene.work();
+    assert_eq!(scene.ends(agent, revision).await, None);
+    worker.shutdown().await;
+    let plan = world.compute.planned(revision).unwrap();
+    let environment = &plan.components[0].environment;
+    assert!(environment.contains_key("MEDIATED_KEY") && !environment.contains_key("WEB_TOKEN"));
 }

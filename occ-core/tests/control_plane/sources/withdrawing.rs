@@ -1,16 +1,19 @@
 //! Withdrawal of a source from the version that runs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use occ_core::{
     admission::Refusal,
     control::{Caller, UpdateAgent, WithdrawalView},
-    driver::{Action, AttachmentCondition, ResourceKind},
+    driver::{Action, AttachmentCondition, EffectError, ResourceKind, Terminal},
     id::{AgentId, CredentialSourceId, RevisionId},
     reason::{ApiCode, Failure},
     resource::WithdrawalState,
     store::{Change, Store as _, Write},
+    work::Policy,
+    worker::Worker,
 };
+use occ_test_support::drivers::{MediatingGateway, NullCompute, Optional};
 use serde_json::json;
 
 use super::{Scene, away, by, is, scene};
@@ -104,6 +107,9 @@ async fn a_withdrawal_is_work_that_is_done_once_a_fresh_look_shows_it() {
     );
     let unknown = scene.withdraw(admin, agent, CredentialSourceId::random()).await;
     assert_eq!(unknown.unwrap_err().code(), ApiCode::NotFound);
+    let unused = scene.bearer("unused", "UNUSED").await;
+    let unused = scene.withdraw(admin, agent, unused).await;
+    assert_eq!(unused.unwrap_err().code(), ApiCode::NotFound);
     scene.world.store.take_audit();
 
     let asked = scene.withdraw(admin, agent, web).await.unwrap();
@@ -119,6 +125,11 @@ async fn a_withdrawal_is_work_that_is_done_once_a_fresh_look_shows_it() {
     scene.gateway.attachment.next(Ok(AttachmentCondition::Ready));
     scene.gateway.attachment.next(Err(away()));
     let shown = scene.tried(agent, web).await;
+    assert_eq!(
+        scene.gateway.attachment.waiting(),
+        0,
+        "it was looked at until that showed it"
+    );
     assert_eq!((shown.state, shown.reason), (WithdrawalState::Revoked, None));
     assert!(shown.completed_at.is_some());
     assert_eq!(shown.requested_at, asked.requested_at);
@@ -213,5 +224,55 @@ async fn a_withdrawal_that_was_asked_for_anew_is_done_by_its_own_work() {
     // It has no work, so that it can be asked for again.
     let asked = scene.withdraw(admin, agent, web).await.unwrap();
     assert!(asked.withdrawal_in_progress);
+    assert_eq!(scene.tried(agent, web).await.state, WithdrawalState::Revoked);
+}
+
+#[tokio::test]
+async fn a_withdrawal_that_cannot_be_done_says_why_and_can_be_asked_for_again() {
+    let scene = scene().await;
+    let world = &scene.world;
+    let (agent, _, web) = running(&scene).await;
+    let unavailable = EffectError::Terminal(Terminal::CredentialSourceUnavailable);
+    for (answer, why) in [
+        (EffectError::Ownership, Failure::OwnershipConflict),
+        (unavailable, Failure::CredentialSourceUnavailable),
+    ] {
+        scene.withdraw(&world.admin, agent, web).await.unwrap();
+        scene.gateway.attachment.next(Err(answer));
+        let ended = scene.tried(agent, web).await;
+        assert_eq!((ended.state, ended.reason), (WithdrawalState::Pending, Some(why)));
+    }
+    // Another gateway is not asked, neither by a request nor by work.
+    let other = Optional {
+        credential_gateway: Some(Arc::new(MediatingGateway::named("other"))),
+        ..Optional::default()
+    };
+    let plane = world.selecting(None, NullCompute::default(), other);
+    let refused = plane
+        .withdraw_credential_source(&world.admin, world.namespace, agent, web)
+        .await
+        .unwrap_err();
+    is(
+        &refused,
+        ApiCode::DependencyUnavailable,
+        "The credential source is another Credential Gateway's",
+    );
+    scene.withdraw(&world.admin, agent, web).await.unwrap();
+    let worker = Worker::new(
+        Arc::clone(&world.store) as _,
+        Arc::clone(plane.drivers()),
+        Policy::default(),
+    )
+    .start();
+    let ended = loop {
+        let view = scene.withdrawal(agent, web).await.unwrap();
+        if !view.withdrawal_in_progress {
+            break view;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    worker.shutdown().await;
+    assert_eq!(ended.reason, Some(Failure::CredentialGatewayMismatch));
+    scene.withdraw(&world.admin, agent, web).await.unwrap();
     assert_eq!(scene.tried(agent, web).await.state, WithdrawalState::Revoked);
 }
