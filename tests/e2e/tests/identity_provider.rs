@@ -96,12 +96,12 @@ fn a_person_signs_in_through_the_provider_that_the_installation_file_names() {
     let secret = home.write("client-secret", CLIENT_SECRET);
     let file = home.data().join("installation.yaml");
     let installation = fs::read_to_string(&file).unwrap();
-    let provided = format!(
+    let changed = format!(
         "{installation}\nauthentication:\n  oidc:\n    issuer: {}\n    clientId: {CLIENT_ID}\n    clientSecretFile: {}\n    publicUrl: {api}\n    afterSignIn: /console\n",
         provider.issuer(),
         secret.display(),
     );
-    fs::write(&file, provided).unwrap();
+    fs::write(&file, changed).unwrap();
     home.set("OCC_LISTEN", &listen);
     home.set("OCC_API", &api);
     let up = Up::start(&home, [""; 0]);

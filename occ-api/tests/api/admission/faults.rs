@@ -122,13 +122,13 @@ impl Scene<'_> {
                 self.deny(Action::Operate, ResourceKind::CredentialSource);
             }
             "mediated" | "source_listed" | "source_of_models" | "agent_principal_source" => {
-                self.fail_mediated(name).await
+                self.fail_mediated(name).await;
             }
             "auth_source_exists" => self.body["harnessAuth"]["sourceId"] = json!(CredentialSourceId::random()),
             "auth_source_of_gateway" | "source_of_gateway" => {
                 let source = self.named(name).await;
                 self.change_source(source, |source| {
-                    "broker-of-yesterday".clone_into(&mut source.gateway_id)
+                    "broker-of-yesterday".clone_into(&mut source.gateway_id);
                 })
                 .await;
             }

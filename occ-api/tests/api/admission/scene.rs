@@ -179,7 +179,7 @@ impl<'a> Scene<'a> {
             let mut body = json!({ "configurationId": configuration, "executionMode": "dedicated" });
             match stage.credentials {
                 Credentials::Delivered => {
-                    body["harnessAuth"] = json!({ "method": "api_key", "source": source(secret) })
+                    body["harnessAuth"] = json!({ "method": "api_key", "source": source(secret) });
                 }
                 Credentials::Mediated => {
                     let model: CredentialSourceId = model;

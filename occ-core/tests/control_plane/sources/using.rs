@@ -239,7 +239,8 @@ async fn a_pending_attachment_is_waited_for() {
 /// What the record of a source is like when a version of it is to run.
 #[tokio::test]
 async fn a_version_runs_only_with_the_sources_that_it_froze() {
-    let changes: [(fn(&mut CredentialSource), Option<Failure>); 3] = [
+    type Spoilt = fn(&mut CredentialSource);
+    let changes: [(Spoilt, Option<Failure>); 3] = [
         (|_| {}, None),
         (
             |source| source.state = SourceState::Deleting,
