@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use occ_core::{
     admission::Refusal,
     control::{Caller, UpdateAgent, WithdrawalView},
-    driver::{Action, AttachmentCondition, EffectError, ResourceKind, Terminal},
+    driver::{Action, AttachmentCondition, EffectError, EffectResult, ResourceKind, Terminal},
     id::{AgentId, CredentialSourceId, RevisionId},
     reason::{ApiCode, Failure},
     resource::WithdrawalState,
@@ -232,16 +232,28 @@ async fn a_withdrawal_that_cannot_be_done_says_why_and_can_be_asked_for_again() 
     let scene = scene().await;
     let world = &scene.world;
     let (agent, _, web) = running(&scene).await;
+    // Of this source alone: a worker that starts looks after what the version may still use.
+    let shown = |answer: EffectResult<AttachmentCondition>| {
+        scene.gateway.attachment.every(move |source| {
+            let answer = if source == web {
+                answer.clone()
+            } else {
+                Ok(AttachmentCondition::Ready)
+            };
+            async move { answer }
+        });
+    };
     let unavailable = EffectError::Terminal(Terminal::CredentialSourceUnavailable);
     for (answer, why) in [
         (EffectError::Ownership, Failure::OwnershipConflict),
         (unavailable, Failure::CredentialSourceUnavailable),
     ] {
         scene.withdraw(&world.admin, agent, web).await.unwrap();
-        scene.gateway.attachment.next(Err(answer));
+        shown(Err(answer));
         let ended = scene.tried(agent, web).await;
         assert_eq!((ended.state, ended.reason), (WithdrawalState::Pending, Some(why)));
     }
+    shown(Ok(AttachmentCondition::Revoked));
     // Another gateway is not asked, neither by a request nor by work.
     let other = Optional {
         credential_gateway: Some(Arc::new(MediatingGateway::named("other"))),
