@@ -75,6 +75,7 @@ mod tests {
         Admission.harness_auth(&HarnessAuthRequest {
             harness: &harness,
             method,
+            source_type: None,
             secret_bindings: 64,
         })
     }

@@ -1,17 +1,18 @@
 //! Every code that the API can answer with is produced here, with the status that its page in `docs/reasons/` names.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use occ_core::{
     driver::{Action, Fault, FaultKind, ResourceKind},
     id::RevisionId,
-    reason::ApiCode,
+    reason::{ApiCode, Failure, Pending, Success},
     resource::NamespaceStatus,
     store::{Change, CommitError, Store as _, Write},
+    work::{FailureData, Lease, Transition},
 };
 use occ_test_support::drivers::{NullCompute, World};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     served::{Seen, Served, store},
@@ -244,4 +245,85 @@ async fn an_unknown_outcome_is_said_and_nothing_is_replayed() {
         .map(|n| &n["name"])
         .collect();
     assert_eq!(names, ["default", "another"], "it was done, once");
+}
+
+const LEASE: Lease = Lease {
+    duration: Duration::from_hours(1),
+    max_attempts: 5,
+};
+
+/// What a worker records of the only work that there is.
+async fn record(served: &Served, transition: Transition) {
+    let store = &served.world.store;
+    let [claim] = &store.claim(1, LEASE).await.expect("a claim")[..] else {
+        panic!("one piece of work is due");
+    };
+    let change = Change::new().write(Write::Settle(claim.token, transition));
+    store.commit(change).await.expect("it is settled");
+}
+
+/// Who raises which is told by the tests of the engine (`occ-simulation::codes`); here is how each is answered.
+#[tokio::test]
+async fn every_code_of_a_deployment_is_answered_with_its_message() {
+    let served = Served::new().await;
+    // The Namespace's.
+    let code = Success::NamespaceReconciled;
+    let warnings = Vec::new();
+    record(&served, Transition::Complete { code, warnings }).await;
+    let agent = served.world.deployable("a").await;
+    let agent = served.path(&format!("/agents/{}", agent.id));
+    let deploy = async || {
+        let seen = served.send(Method::POST, &format!("{agent}/deploy")).await;
+        assert_eq!(seen.status.as_u16(), 202, "{}", seen.body);
+        let id = seen.data()["id"].as_str().expect("a version").to_owned();
+        format!("{agent}/deployments/{id}")
+    };
+    for failure in Failure::ALL.iter().copied() {
+        let deployment = deploy().await;
+        let data = FailureData::default();
+        record(&served, Transition::Fail { failure, data }).await;
+        let seen = served.send(Method::GET, &deployment).await;
+        let error = json!({ "code": failure.code(), "message": failure.message() });
+        let data = seen.data();
+        assert_eq!(
+            (&data["status"], &data["error"]),
+            (&json!("failed"), &error),
+            "{failure}"
+        );
+        assert_eq!(data["progress"], Value::Null, "{failure}");
+    }
+    let generic = [
+        Pending::RevisionFinalizationIncomplete,
+        Pending::ComputeBindingIncomplete,
+        Pending::NamespaceIncomplete,
+        Pending::ControllerShutdown,
+    ];
+    let deployment = deploy().await;
+    for reason in Pending::ALL.iter().copied() {
+        let defer = Transition::Defer {
+            reason,
+            delay: Duration::ZERO,
+            refusal: None,
+            failed_stops: 0,
+            repeat_evidence: true,
+        };
+        record(&served, defer).await;
+        let seen = served.send(Method::GET, &deployment).await;
+        let shown = if generic.contains(&reason) {
+            Pending::ReconciliationPending
+        } else {
+            reason
+        };
+        let (data, attempt) = (seen.data(), &seen.data()["progress"]["lastAttempt"]);
+        assert_eq!(
+            (&data["status"], &data["error"]),
+            (&json!("queued"), &Value::Null),
+            "{reason}"
+        );
+        assert_eq!(
+            (&attempt["code"], &attempt["message"]),
+            (&json!(shown.code()), &json!(shown.message())),
+            "{reason}"
+        );
+    }
 }

@@ -9,6 +9,7 @@ mod deployments;
 mod http;
 mod lists;
 mod log;
+mod named;
 mod openapi;
 mod people;
 mod plugins;

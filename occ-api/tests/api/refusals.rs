@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admission::{
+        scene::Credentials,
         table,
         walk::{Operation, walk},
     },
@@ -24,18 +25,49 @@ use crate::{
 
 #[tokio::test]
 async fn of_two_faults_of_a_deployment_the_earlier_check_refuses() {
-    walk(Operation::Deploy, table::DEPLOY, store().await).await;
+    walk(Operation::Deploy, Credentials::Delivered, store().await).await;
 }
 
 #[tokio::test]
 async fn of_two_faults_of_a_creation_the_earlier_check_refuses() {
-    walk(Operation::Create, table::CREATE, store().await).await;
+    walk(Operation::Create, Credentials::Delivered, store().await).await;
 }
 
 #[tokio::test]
 async fn of_two_faults_of_a_change_the_earlier_check_refuses() {
-    walk(Operation::Update, table::UPDATE, store().await).await;
+    walk(Operation::Update, Credentials::Delivered, store().await).await;
 }
+
+#[tokio::test]
+async fn of_two_faults_of_a_mediated_deployment_the_earlier_check_refuses() {
+    walk(Operation::Deploy, Credentials::Mediated, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_creation_with_mediated_credentials_the_earlier_check_refuses() {
+    walk(Operation::Create, Credentials::Mediated, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_change_of_mediated_credentials_the_earlier_check_refuses() {
+    walk(Operation::Update, Credentials::Mediated, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_deployment_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Deploy, Credentials::Issued, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_creation_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Create, Credentials::Issued, store().await).await;
+}
+
+#[tokio::test]
+async fn of_two_faults_of_a_change_with_an_issued_token_the_earlier_check_refuses() {
+    walk(Operation::Update, Credentials::Issued, store().await).await;
+}
+
 #[test]
 fn the_tables_name_every_check_in_its_order() {
     let lines = |table: &[table::Line]| table.iter().map(|(name, ..)| *name).collect::<Vec<_>>();

@@ -13,7 +13,7 @@ mod served;
 use std::{process::ExitCode, sync::Arc};
 
 use admission::{
-    table,
+    scene::Credentials,
     walk::{Operation, walk},
 };
 use occ_conformance::{Case, run};
@@ -23,14 +23,38 @@ use occ_test_support::postgres::{Database, absent};
 fn main() -> ExitCode {
     let cases = [
         Case::new("of_two_faults_of_a_deployment_the_earlier_check_refuses", || {
-            on_a_server(|store| walk(Operation::Deploy, table::DEPLOY, store))
+            on_a_server(|store| walk(Operation::Deploy, Credentials::Delivered, store))
         }),
         Case::new("of_two_faults_of_a_creation_the_earlier_check_refuses", || {
-            on_a_server(|store| walk(Operation::Create, table::CREATE, store))
+            on_a_server(|store| walk(Operation::Create, Credentials::Delivered, store))
         }),
         Case::new("of_two_faults_of_a_change_the_earlier_check_refuses", || {
-            on_a_server(|store| walk(Operation::Update, table::UPDATE, store))
+            on_a_server(|store| walk(Operation::Update, Credentials::Delivered, store))
         }),
+        Case::new(
+            "of_two_faults_of_a_mediated_deployment_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Deploy, Credentials::Mediated, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_creation_with_mediated_credentials_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Create, Credentials::Mediated, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_change_of_mediated_credentials_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Update, Credentials::Mediated, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_deployment_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Deploy, Credentials::Issued, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_creation_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Create, Credentials::Issued, store)),
+        ),
+        Case::new(
+            "of_two_faults_of_a_change_with_an_issued_token_the_earlier_check_refuses",
+            || on_a_server(|store| walk(Operation::Update, Credentials::Issued, store)),
+        ),
         Case::new("two_callers_at_one_agent_end_as_if_one_had_come_first", || {
             on_a_server(races::in_pairs)
         }),

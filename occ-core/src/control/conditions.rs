@@ -103,6 +103,17 @@ impl Operation<'_> {
         Ok(Some(answer))
     }
 
+    /// What a repetition of this request makes out of nothing as well: the same, when the request names itself.
+    pub(super) fn request_uuid(&self) -> uuid::Uuid {
+        let Some(once) = &self.conditions().once else {
+            return crate::randomness::uuid();
+        };
+        let named = serde_json::json!([self.principal(), once.key, once.fingerprint]).to_string();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest::bytes(named.as_bytes())[..16]);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+
     /// The change, which keeps this as the request's first result.
     pub(super) fn answering(&self, change: Change, answer: &impl Serialize) -> Answer<Change> {
         let Some(once) = &self.conditions().once else {

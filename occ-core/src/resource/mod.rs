@@ -33,8 +33,8 @@ pub use plugin::{Approval, Approver, InvalidPluginId, PluginId, PluginSelection,
 pub use revision::{AgentRevision, ComputeIdentity, HarnessIdentity, PluginDriverIdentity, PluginsSnapshot, Snapshot};
 pub use secret::{BackendRef, Secret};
 pub use source::{
-    CredentialSource, InvalidWord, LoginMode, SourceField, SourceSnapshot, SourceState, SourceType, Withdrawal,
-    WithdrawalState,
+    CredentialSource, InvalidWord, LoginMode, SourceField, SourceSnapshot, SourceState, SourceType, Telling,
+    Withdrawal, WithdrawalState,
 };
 pub use text::{BackendId, EnvName, InvalidEnvName, InvalidName, Name, PrincipalId};
 pub use workspace_files::{

@@ -1,6 +1,6 @@
 //! Credential sources: credentials that a Credential Gateway keeps and mediates, so that no workload holds them (spec/engine 1.8).
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -114,6 +114,16 @@ impl Withdrawal {
     }
 }
 
+/// A refresh that began to tell the gateway, and is not known to have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Telling {
+    /// The request.
+    pub operation: Uuid,
+    /// When it was recorded, before the gateway was told.
+    pub since: Timestamp,
+}
+
 /// A credential source. Its credentials are the gateway's; here are references and settings only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialSource {
@@ -135,6 +145,8 @@ pub struct CredentialSource {
     pub state: SourceState,
     /// Whether the gateway ever answered that it has it.
     pub registered: bool,
+    /// Refreshes that may still reach the gateway.
+    pub tellings: Vec<Telling>,
     /// Versions from which it was withdrawn.
     pub withdrawals: Vec<Withdrawal>,
     /// Grows with each change.
@@ -151,9 +163,37 @@ impl CredentialSource {
     /// Most Secrets of one source.
     pub const MAX_SECRETS: usize = 16;
 
-    /// Whether its registration may still be under way somewhere.
-    pub const fn unsettled(&self) -> bool {
-        !self.registered
+    /// For how long what was begun and is not known to have ended may still reach the gateway (spec/engine 1.8): 30 seconds of the call, 30
+    /// that a gateway has to end what was cut off, and the time between the record and the call.
+    pub const LATE: Duration = Duration::from_secs(70);
+    /// Most refreshes at once.
+    pub const MAX_TELLINGS: usize = 16;
+
+    /// Whether something that was begun may still reach the gateway, after which what was removed there would be there again.
+    pub fn unsettled(&self, now: Timestamp) -> bool {
+        let registration = (!self.registered).then_some(self.created_at);
+        let begun = registration
+            .into_iter()
+            .chain(self.tellings.iter().map(|one| one.since));
+        begun.into_iter().any(|since| now.since(since) < Self::LATE)
+    }
+
+    /// The source when this request is about to tell the gateway. What lies too far back is forgotten.
+    #[must_use]
+    pub fn telling(&self, operation: Uuid, now: Timestamp) -> Self {
+        let mut changed = self.told(operation);
+        changed.tellings.retain(|one| now.since(one.since) < Self::LATE);
+        changed.tellings.push(Telling { operation, since: now });
+        changed
+    }
+
+    /// The source once it is known that this request tells the gateway no more.
+    #[must_use]
+    pub fn told(&self, operation: Uuid) -> Self {
+        let mut changed = self.clone();
+        changed.version += 1;
+        changed.tellings.retain(|one| one.operation != operation);
+        changed
     }
 
     /// Its withdrawal from this version, if it was asked for.

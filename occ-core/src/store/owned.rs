@@ -10,7 +10,7 @@ use crate::{
     id::{NamespaceId, SecretId},
     resource::{
         AccountBinding, AccountCredential, CredentialSource, Document, LaunchSettings, Name, OwnedKind, Preset,
-        ServiceAccount, SourceField, SourceState, SourceType, Withdrawal,
+        ServiceAccount, SourceField, SourceState, SourceType, Telling, Withdrawal,
     },
     time::Timestamp,
 };
@@ -106,6 +106,8 @@ struct SourceBody {
     #[serde(default)]
     registered: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tellings: Vec<Telling>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     withdrawals: Vec<Withdrawal>,
 }
 
@@ -118,6 +120,7 @@ impl From<&CredentialSource> for OwnedRow {
             secrets: source.secrets.clone(),
             state: source.state,
             registered: source.registered,
+            tellings: source.tellings.clone(),
             withdrawals: source.withdrawals.clone(),
         };
         let mut secrets: Vec<_> = source.secrets.values().copied().collect();
@@ -151,6 +154,7 @@ impl TryFrom<OwnedRow> for CredentialSource {
             secrets: body.secrets,
             state: body.state,
             registered: body.registered,
+            tellings: body.tellings,
             withdrawals: body.withdrawals,
             version: row.version,
             created_at: row.created_at,

@@ -395,6 +395,7 @@ impl Scene {
             secrets: std::collections::BTreeMap::new(),
             state: SourceState::Ready,
             registered: true,
+            tellings: Vec::new(),
             withdrawals: vec![Withdrawal {
                 revision_id: target.id,
                 agent_id: target.agent.id,

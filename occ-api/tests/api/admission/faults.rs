@@ -4,14 +4,20 @@ use std::collections::BTreeSet;
 
 use occ_core::{
     driver::{Action, Rejection, ResourceKind, SettingRejection},
-    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId},
-    resource::{AgentStatus, DesiredRuntimeState, ExecutionMode, HarnessAuth, NamespaceStatus},
+    id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, ServiceAccountId},
+    resource::{
+        AgentCredentialSource, AgentStatus, DesiredRuntimeState, ExecutionMode, HarnessAuth, NamespaceStatus,
+        SourceState, TokenSource,
+    },
     store::{Change, Store as _, Write},
 };
 use reqwest::Method;
 use serde_json::json;
 
-use super::{scene::Scene, table::Line};
+use super::{
+    scene::{Scene, Sources},
+    table::Line,
+};
 
 impl Scene<'_> {
     /// Breaks what the later checks look at first, so that of two faults in one place the earlier one shows.
@@ -70,9 +76,9 @@ impl Scene<'_> {
                 .await;
             }
             "backend_configured" => {
-                self.change(|agent| agent.backend_id = Some("chatgpt".parse().expect("an id")))
+                self.change(|agent| agent.backend_id = Some("elsewhere".parse().expect("an id")))
                     .await;
-                self.body["backendId"] = json!("chatgpt");
+                self.body["backendId"] = json!("elsewhere");
             }
             "sandbox_topology" => {
                 self.change(|agent| agent.execution_mode = ExecutionMode::Embedded)
@@ -94,9 +100,56 @@ impl Scene<'_> {
             "harness_auth_namespace" => {
                 self.body["harnessAuth"]["source"]["namespaceId"] = json!(NamespaceId::random());
             }
+            "harness_auth_permission" if self.is_mediated() => {
+                // Whichever a later check is to miss.
+                let named = serde_json::from_value(self.body["harnessAuth"]["sourceId"].clone()).expect("an id");
+                self.deny_source(if self.is_draft() { named } else { self.sources.model });
+            }
+            "harness_auth_permission" if self.is_issued() => {
+                let named = serde_json::from_value(self.body["harnessAuth"]["source"]["id"].clone()).expect("an id");
+                self.deny_account(if self.is_draft() {
+                    named
+                } else {
+                    self.bound_account().await
+                });
+            }
+            "account_exists" | "account_kept" | "account_issued" | "account_backend" | "account_driver"
+            | "account_token" => {
+                self.fail_issued(name).await;
+            }
             "harness_auth_permission" => {
                 self.deny_secret(if self.is_draft() { self.other } else { self.key });
                 self.deny(Action::Operate, ResourceKind::CredentialSource);
+            }
+            "mediated" | "source_listed" | "source_of_models" | "agent_principal_source" => {
+                self.fail_mediated(name).await;
+            }
+            "auth_source_exists" => self.body["harnessAuth"]["sourceId"] = json!(CredentialSourceId::random()),
+            "auth_source_of_gateway" | "source_of_gateway" => {
+                let source = self.named(name).await;
+                self.change_source(source, |source| {
+                    "broker-of-yesterday".clone_into(&mut source.gateway_id);
+                })
+                .await;
+            }
+            "auth_source_ready" | "source_ready" => {
+                let source = self.named(name).await;
+                self.change_source(source, |source| source.state = SourceState::Deleting)
+                    .await;
+            }
+            "source_permission" => {
+                let Sources {
+                    listed, other_listed, ..
+                } = self.sources;
+                self.deny_source(if self.is_draft() { other_listed } else { listed });
+            }
+            "source_exists" => {
+                let source_id = CredentialSourceId::random();
+                if let Some(listed) = self.body["credentialSources"].as_array_mut() {
+                    listed.insert(0, json!({ "sourceId": source_id }));
+                }
+                self.change(|agent| agent.credential_sources.push(AgentCredentialSource { source_id }))
+                    .await;
             }
             "credential_sources_permission" | "credential_sources_gateway" => {
                 self.body["credentialSources"] = json!([{ "sourceId": CredentialSourceId::random() }]);
@@ -111,6 +164,8 @@ impl Scene<'_> {
                 self.change(|agent| agent.plugins = serde_json::from_value(selection).expect("a selection"))
                     .await;
             }
+            "current_auth_permission" if self.is_mediated() => self.deny_source(self.sources.listed),
+            "current_auth_permission" if self.is_issued() => self.deny_account(self.account),
             "current_auth_permission" => self.deny_secret(self.key),
             "harness_auth_supported" => {
                 let source_id = CredentialSourceId::random();
@@ -129,7 +184,10 @@ impl Scene<'_> {
             "harness_auth_secret" => self.disown(self.key).await,
             "harness_auth_source" => self.disown(self.other).await,
             "secret_bindings_secrets" => self.disown(self.bound).await,
-            "secrets_resolved" => self.stage.vault.replace(self.key),
+            "secrets_resolved" => {
+                let own = !self.is_mediated() && !self.is_issued();
+                self.stage.vault.replace(if own { self.key } else { self.bound });
+            }
             "gateway_settings" => {
                 let rejection = SettingRejection {
                     setting: "gateway.tls.enabled",
@@ -147,6 +205,80 @@ impl Scene<'_> {
             "workspace_defaults" => self.body["workspaceDefaultsId"] = json!("b".repeat(64)),
             "name_free" => self.body["name"] = json!(self.agent.name),
             other => panic!("no such fault: {other}"),
+        }
+    }
+
+    async fn fail_mediated(&mut self, name: &str) {
+        match name {
+            "mediated" => {
+                let auth = self.world().api_key(self.key);
+                self.change(|agent| agent.harness_auth = Some(auth)).await;
+            }
+            "source_listed" => {
+                self.change(|agent| {
+                    let model = agent.harness_auth.and_then(|auth| auth.credential_source());
+                    agent
+                        .credential_sources
+                        .retain(|source| Some(source.source_id) != model);
+                })
+                .await;
+            }
+            "source_of_models" => {
+                let source_id = self.sources.listed;
+                self.change(|agent| agent.harness_auth = Some(HarnessAuth::CredentialSource { source_id }))
+                    .await;
+            }
+            _ => {
+                let principal = &self.agent.service_principal_id;
+                let world = self.world();
+                world
+                    .iam
+                    .deny(principal, Action::Operate, ResourceKind::CredentialSource);
+            }
+        }
+    }
+
+    async fn fail_issued(&mut self, name: &str) {
+        let account = if self.is_draft() {
+            self.other_account
+        } else {
+            self.account
+        };
+        match name {
+            "account_exists" => {
+                let id = ServiceAccountId::random();
+                self.body["harnessAuth"]["source"]["id"] = json!(id);
+                let namespace_id = self.namespace;
+                if !self.is_draft() {
+                    let source = TokenSource::ServiceAccount { namespace_id, id };
+                    self.change(|agent| agent.harness_auth = Some(HarnessAuth::CodexPat { source }))
+                        .await;
+                }
+            }
+            "account_kept" => self.change_account(account, |account| account.deleting = true).await,
+            "account_issued" => self.change_account(account, |account| account.credential = None).await,
+            "account_backend" => self.change(|agent| agent.backend_id = None).await,
+            "account_driver" => {
+                self.change_account(account, |account| {
+                    let binding = account.binding.as_mut().expect("an issued token");
+                    "accounts-of-yesterday".clone_into(&mut binding.driver_id);
+                })
+                .await;
+            }
+            _ => {
+                let account = self.saved_account(account).await;
+                let (token, _) = account.issued().expect("an issued token");
+                self.disown(token).await;
+            }
+        }
+    }
+
+    /// The source that a fault is about.
+    async fn named(&self, fault: &str) -> CredentialSourceId {
+        match fault {
+            _ if !self.is_draft() => self.model().await,
+            fault if fault.starts_with("auth_") => self.sources.other_model,
+            _ => self.sources.other_listed,
         }
     }
 }

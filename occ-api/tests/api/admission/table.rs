@@ -3,8 +3,8 @@
 /// A check, and how its refusal reads: status, code, and a part of the message.
 pub type Line = (&'static str, u16, &'static str, &'static str);
 
-const GENERIC: &str = "You are not authorized to do this.";
-const MISSING: &str = "The requested resource was not found.";
+pub(super) const GENERIC: &str = "You are not authorized to do this.";
+pub(super) const MISSING: &str = "The requested resource was not found.";
 
 /// `configuration_exists` is not among them: the database keeps a Configuration that an Agent names, and the API refuses to
 /// delete it. The pure tests of the engine have it.

@@ -7,8 +7,9 @@ use occ_core::store::Store;
 use serde_json::json;
 
 use super::{
-    scene::{Scene, Stage},
-    table::Line,
+    issued, mediated,
+    scene::{Credentials, Scene, Stage},
+    table::{self, Line},
 };
 
 /// What is asked.
@@ -19,11 +20,41 @@ pub enum Operation {
     Update,
 }
 
-/// Every pair of a table, and every line alone.
-pub async fn walk(operation: Operation, table: &'static [Line], store: Arc<dyn Store>) {
-    let stage = Stage::over(store).await;
+impl Operation {
+    /// Its checks, in their order.
+    pub const fn table(self, credentials: Credentials) -> &'static [Line] {
+        match (self, credentials) {
+            (Self::Deploy, Credentials::Delivered) => table::DEPLOY,
+            (Self::Create, Credentials::Delivered) => table::CREATE,
+            (Self::Update, Credentials::Delivered) => table::UPDATE,
+            (Self::Deploy, Credentials::Mediated) => mediated::DEPLOY,
+            (Self::Create, Credentials::Mediated) => mediated::CREATE,
+            (Self::Update, Credentials::Mediated) => mediated::UPDATE,
+            (Self::Deploy, Credentials::Issued) => issued::DEPLOY,
+            (Self::Create, Credentials::Issued) => issued::CREATE,
+            (Self::Update, Credentials::Issued) => issued::UPDATE,
+        }
+    }
+}
+
+impl Operation {
+    /// Whether the line is not proved where credentials are delivered: it is not there, reads otherwise, or is about another kind of source.
+    fn is_new(self, line: &Line, credentials: Credentials) -> bool {
+        let of_source = ["harness_auth_permission", "current_auth_permission"].contains(&line.0);
+        credentials == Credentials::Delivered || of_source || !self.table(Credentials::Delivered).contains(line)
+    }
+}
+
+/// Every pair of a table, and every line alone. Of the other tables, every pair with a line that is new in it.
+pub async fn walk(operation: Operation, credentials: Credentials, store: Arc<dyn Store>) {
+    let table = operation.table(credentials);
+    let stage = Stage::over(store, credentials).await;
     for (index, (earlier, status, code, words)) in table.iter().enumerate() {
-        for (later, ..) in &table[index..] {
+        for later in &table[index..] {
+            if !(operation.is_new(&table[index], credentials) || operation.is_new(later, credentials)) {
+                continue;
+            }
+            let (later, ..) = later;
             stage.relent().await;
             let mut scene = Scene::new(&stage).await;
             if operation != Operation::Deploy {

@@ -79,6 +79,11 @@ pub const CALLS: &[Call] = &[
     call!("GET" "/presets/{id}", Preset, &[need(Read, Kind::Preset)], true),
     call!("PATCH" "/presets/{id}", Preset, &[need(Update, Kind::Preset)], true, |_| json!({ "name": "renamed" })),
     call!("DELETE" "/presets/{id}", Preset, &[need(Delete, Kind::Preset)], true),
+    call!("GET" "/credential-sources/{id}", Source, &[need(Read, Kind::Source)], true),
+    call!("PATCH" "/credential-sources/{id}", Source, &[need(Update, Kind::Source)], false, |_| json!({})),
+    call!("DELETE" "/credential-sources/{id}", Source, &[need(Delete, Kind::Source)], true),
+    call!("POST" "/agents/{agent}/credential-sources/{id}/withdraw", Source, &[need(Operate, Kind::Agent)], true),
+    call!("GET" "/agents/{agent}/credential-sources/{id}/withdrawal", Source, &[need(Read, Kind::Agent)], true),
     call!("GET" "/agents/{agent}/revisions/{id}", Revision, &[need(Read, Kind::Revision)], true),
     call!("GET" "/agents/{agent}/deployments/{id}", Revision, &[need(Read, Kind::Revision)], true),
     call!("POST" "/agents/{agent}/deployments/{id}/diagnostics", Revision,
@@ -94,6 +99,7 @@ pub const COLLECTIONS: &[(&str, Kind)] = &[
     ("/secrets", Kind::Secret),
     ("/service-accounts", Kind::Account),
     ("/presets", Kind::Preset),
+    ("/credential-sources", Kind::Source),
 ];
 
 /// A request that names another thing in its body.
@@ -154,6 +160,33 @@ pub const REFERENCES: &[Reference] = &[
             let binding = json!({ "SLACK_BOT_TOKEN": { "source": source(own, id) } });
             json!({ "kind": "agent", "values": {}, "secretBindings": binding })
         },
+    },
+    Reference {
+        method: "POST",
+        path: "/credential-sources",
+        kind: Kind::Secret,
+        action: Operate,
+        asks: (Create, Kind::Source),
+        body: |own, id| json!({ "name": "named", "type": "openai", "secrets": { "api_key": source(own, id) } }),
+    },
+    Reference {
+        method: "POST",
+        path: "/agents",
+        kind: Kind::Source,
+        action: Operate,
+        asks: (Create, Kind::Agent),
+        body: |own, id| {
+            let auth = json!({ "method": "credential_source", "sourceId": id });
+            json!({ "name": "named", "configurationId": own.configuration, "harnessAuth": auth })
+        },
+    },
+    Reference {
+        method: "PATCH",
+        path: "/agents/{agent}",
+        kind: Kind::Source,
+        action: Operate,
+        asks: (Update, Kind::Agent),
+        body: |own, id| json!({ "configurationId": own.configuration, "credentialSources": [{ "sourceId": id }] }),
     },
     Reference {
         method: "POST",

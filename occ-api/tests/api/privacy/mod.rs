@@ -78,6 +78,7 @@ fn one(seed: u64) -> Result<(), String> {
             for step in &plan.steps {
                 scene.play(*step).await.map_err(TestCaseError::fail)?;
             }
+            scene.versions_are_as_they_were().await.map_err(TestCaseError::fail)?;
             Ok(())
         })
     });
@@ -86,7 +87,7 @@ fn one(seed: u64) -> Result<(), String> {
 
 /// Of a caller without a permission, the answers are the same whether a thing exists or not: status, headers and body. Of every
 /// caller they are the same whether a thing is another Namespace's or nobody's. No answer holds anything of another Namespace,
-/// lists hold exactly what the caller may read, and who is refused is whom the policy refuses.
+/// lists hold exactly what the caller may read, and who is refused is whom the policy refuses. Whatever was asked, no version changed.
 #[test]
 fn nobody_learns_of_what_is_not_theirs() {
     if let Some(seed) = number("OCC_PRIVACY_SEED") {

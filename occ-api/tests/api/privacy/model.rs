@@ -10,15 +10,17 @@ pub enum Kind {
     Secret,
     Account,
     Preset,
+    Source,
     Revision,
 }
 
-pub const KINDS: [Kind; 6] = [
+pub const KINDS: [Kind; 7] = [
     Kind::Agent,
     Kind::Configuration,
     Kind::Secret,
     Kind::Account,
     Kind::Preset,
+    Kind::Source,
     Kind::Revision,
 ];
 
@@ -30,6 +32,7 @@ impl Kind {
             Self::Secret => ResourceKind::Secret,
             Self::Account => ResourceKind::ServiceAccount,
             Self::Preset => ResourceKind::Preset,
+            Self::Source => ResourceKind::CredentialSource,
             Self::Revision => ResourceKind::AgentRevision,
         }
     }
@@ -41,6 +44,7 @@ impl Kind {
             Self::Secret => "sec_",
             Self::Account => "sa_",
             Self::Preset => "pre_",
+            Self::Source => "cs_",
             Self::Revision => "rev_",
         }
     }
@@ -66,6 +70,7 @@ pub fn permissions() -> Vec<(Action, ResourceKind)> {
         (Administer, ResourceKind::Agent),
         (ReadLogs, ResourceKind::Agent),
         (Operate, ResourceKind::Secret),
+        (Operate, ResourceKind::CredentialSource),
     ];
     for kind in KINDS {
         for action in [Create, Read, Update, Delete] {

@@ -1,16 +1,19 @@
 //! A world of two Namespaces, callers with the grants of a plan, and what each answer must be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use occ_core::{
-    control::{CreateNamespace, CreatePreset, CreateServiceAccount, CreateServiceKey},
-    driver::{Action, ResourceKind},
+    control::{ControlPlane, CreateNamespace, CreatePreset, CreateServiceAccount, CreateServiceKey},
+    driver::{Action, CredentialGateway, ResourceKind},
     iam::{AccessBinding, ExactResource, Permission, Role, Subject},
     id::NamespaceId,
-    resource::{NamespaceStatus, PrincipalId},
+    resource::{AgentRevision, NamespaceStatus, PrincipalId},
     store::{Change, Store as _, Write},
 };
-use occ_test_support::drivers::World;
+use occ_test_support::drivers::{MediatingGateway, NullCompute, Optional, World};
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -43,6 +46,8 @@ struct Tenant {
     things: BTreeMap<Kind, String>,
     /// What only its readers may see.
     private: Vec<String>,
+    /// The version as it was admitted.
+    version: AgentRevision,
 }
 
 struct Actor {
@@ -92,6 +97,12 @@ fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
 impl Scene {
     pub async fn of(callers: &[CallerPlan]) -> Self {
         let mut world = World::builder().store(store().await).build().await;
+        let gateway: Arc<dyn CredentialGateway> = Arc::new(MediatingGateway::named("broker"));
+        let optional = Optional {
+            credential_gateway: Some(gateway),
+            ..Optional::default()
+        };
+        let mediated = world.selecting(None, NullCompute::default(), optional);
         let first = world.namespace;
         let mut tenants = Vec::new();
         for (number, mark) in MARKS.into_iter().enumerate() {
@@ -104,7 +115,7 @@ impl Scene {
                 world.namespace = made.expect("a new Namespace").id;
                 world.set_namespace(world.namespace, NamespaceStatus::Ready).await;
             }
-            tenants.push(Tenant::in_namespace_of(&world, mark).await);
+            tenants.push(Tenant::in_namespace_of(&world, &mediated, mark).await);
         }
         world.namespace = first;
         let mut actors = Vec::new();
@@ -115,7 +126,7 @@ impl Scene {
             });
         }
         Self {
-            served: Served::over(world).await,
+            served: Served::serving(world, mediated).await,
             tenants,
             actors,
         }
@@ -131,6 +142,19 @@ impl Scene {
             Some((path, kind)) => self.all_of_a_kind(actor, path, *kind, tenant).await,
             None => self.named(actor, &REFERENCES[number - COLLECTIONS.len()], tenant).await,
         }
+    }
+
+    /// What was frozen is as it was: the bytes are held to their digest when they are read.
+    pub async fn versions_are_as_they_were(&self) -> Result<(), String> {
+        for Tenant { id, version, .. } in &self.tenants {
+            let store = &self.served.world.store;
+            let row = store.revision(*id, version.agent_id, version.id).await.expect("a read");
+            let now = row.expect("it is there").revision;
+            if now != *version {
+                return Err(format!("a version changed\n{version:#?}\n{now:#?}"));
+            }
+        }
+        Ok(())
     }
 
     fn may(&self, actor: &Actor, action: Action, kind: ResourceKind, id: &str, namespace: Option<usize>) -> bool {
@@ -329,7 +353,7 @@ fn ids(seen: &Seen) -> BTreeSet<String> {
 
 impl Tenant {
     /// The same things in each Namespace, under names that are its own.
-    async fn in_namespace_of(world: &World, mark: &str) -> Self {
+    async fn in_namespace_of(world: &World, mediated: &ControlPlane, mark: &str) -> Self {
         let namespace = world.namespace;
         let (plane, admin) = (&world.plane, &world.admin);
         let named = |what: &str| format!("{mark}-{what}").parse().expect("a name");
@@ -351,12 +375,17 @@ impl Tenant {
         // Referred to by nobody, so that they can be deleted as well.
         let configuration = world.configuration(json!({ "words": mark })).await;
         let secret = world.secret(&format!("{mark}-secret"), "sk-test-0123456789").await;
+        let from = json!({ "kind": "secret", "namespaceId": namespace, "id": world.secret(&format!("{mark}-model"), "sk-test-0123456789").await });
+        let source = json!({ "name": format!("{mark}-source"), "type": "openai", "secrets": { "api_key": from } });
+        let source = serde_json::from_value(source).expect("a source");
+        let source = mediated.register_credential_source(admin, namespace, source).await;
         let things = BTreeMap::from([
             (Kind::Agent, agent.id.to_string()),
             (Kind::Configuration, configuration.to_string()),
             (Kind::Secret, secret.to_string()),
             (Kind::Account, account.expect("a new account").id.to_string()),
             (Kind::Preset, preset.expect("a new Preset").id.to_string()),
+            (Kind::Source, source.expect("a new source").id.to_string()),
             (Kind::Revision, revision.id.to_string()),
         ]);
         let mut private: Vec<_> = things.values().cloned().collect();
@@ -365,10 +394,12 @@ impl Tenant {
             namespace.to_string(),
             agent.service_principal_id.to_string(),
         ]);
+        let row = world.store.revision(namespace, agent.id, revision.id).await;
         Self {
             id: namespace,
             things,
             private,
+            version: row.expect("a read").expect("it is there").revision,
         }
     }
 

@@ -198,10 +198,12 @@ fn account_usable(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn compute_topology(i: &DeployInputs<'_>) -> Result<(), Refusal> {
-    let harness = i.harness_identity()?;
+    let (harness, auth) = (i.harness_identity()?, harness_auth(i)?);
+    let source = i.sources.iter().find(|row| auth.credential_source() == Some(row.id));
     let request = HarnessAuthRequest {
         harness: &harness,
-        method: harness_auth(i)?.method(),
+        method: auth.method(),
+        source_type: source.map(|row| &row.kind),
         secret_bindings: i.configuration_row()?.secret_bindings.len(),
     };
     i.drivers

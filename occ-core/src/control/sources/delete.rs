@@ -1,7 +1,5 @@
 //! Deletion of a source that nothing uses.
 
-use std::time::Duration;
-
 use super::{KIND, advanced, source_identity, updated};
 use crate::{
     admission::{Refusal, deploy},
@@ -19,9 +17,6 @@ use crate::{
     store::{Change, Expect, WorkState, Write},
     work::Target,
 };
-
-/// For how long a registration whose end is not known may still take effect (spec/engine 1.8).
-const LATE: Duration = Duration::from_secs(70);
 
 /// Who keeps a source from being deleted.
 #[derive(Default)]
@@ -78,10 +73,9 @@ impl ControlPlane {
                     tries.commit(mark.expect(unreferenced).audit(event)).await?;
                     continue;
                 }
-                let age = self.store.now().await?.since(source.created_at);
-                if source.unsettled() && age < LATE {
+                if source.unsettled(self.store.now().await?) {
                     return Err(Refusal::unavailable(
-                        "The registration of the credential source may still be under way. Delete it again in a minute.",
+                        "The registration or a refresh of the credential source may still be under way. Delete it again in a minute.",
                     ));
                 }
                 effect(gateway.remove(&self.context(), &source_identity(&source)))

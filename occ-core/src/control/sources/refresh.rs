@@ -1,18 +1,29 @@
 //! Reading the credentials of a source anew.
+//!
+//! That the gateway is about to be told is recorded before it is: a deletion that comes between removes nothing while what was told may still
+//! arrive. So no crash leaves credentials at the gateway that no record knows of.
 
-use super::{advanced, content::exact, source_identity, updated};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::{content::exact, updated};
 use crate::{
     admission::Refusal,
+    audit::Authorization,
     control::{
         Answer, Caller, ControlPlane, CredentialSourceView, UpdateCredentialSource,
         commit::Tries,
         configurations::bound,
-        operation::{Scope, effect},
+        operation::{Operation, Scope},
     },
-    driver::{Action, DriverKind, ResourceRef, SourceCondition},
+    driver::{Action, DriverKind, EffectError, ResourceRef, SourceCondition},
     id::{CredentialSourceId, NamespaceId},
     resource::{CredentialSource, SecretSource, SecretSourceKind, SourceState},
 };
+
+/// The gateway is told no later after the record than this; the record counts from before its commit.
+const PROMPT: Duration = Duration::from_secs(10);
 
 impl ControlPlane {
     /// Reads the credentials of a source anew, from the Secrets that it had or from those that are named.
@@ -31,20 +42,15 @@ impl ControlPlane {
         op.answer(async {
             let resource = ResourceRef::credential_source(namespace, id);
             let allowed = op.require(Action::Update, resource.clone()).await?;
+            let operation = crate::randomness::uuid();
             let mut tries = Tries::new(&*self.store);
-            let mut told = None;
             loop {
-                let source = match self.source(namespace, id).await {
-                    Ok(source) if source.state == SourceState::Ready => source,
-                    lost => {
-                        // A deletion came between. It may have removed what the gateway had before it was told.
-                        if let Some(before) = &told {
-                            self.remove_late(before).await;
-                        }
-                        lost?;
-                        return Err(Refusal::conflict("The credential source is not ready."));
-                    }
-                };
+                let source = self.source(namespace, id).await?;
+                if source.state != SourceState::Ready {
+                    // A deletion came between. It waits for this request, which tells the gateway no more.
+                    self.settle(&op, &source, operation, &allowed).await;
+                    return Err(Refusal::conflict("The credential source is not ready."));
+                }
                 let gateway = self.gateway_of(&source)?;
                 let kept = source.secrets.iter().map(|(field, secret)| {
                     let from = SecretSource {
@@ -61,32 +67,61 @@ impl ControlPlane {
                 ))?;
                 exact("/secrets", &info.secrets, &secrets.keys())?;
                 let credentials = self.credentials(&op, namespace, &secrets).await?;
-                let mut changed = advanced(&source, SourceState::Ready);
+                let begun = Instant::now();
+                let marked = source.telling(operation, self.store.now().await?);
+                if marked.tellings.len() > CredentialSource::MAX_TELLINGS {
+                    return Err(Refusal::conflict(
+                        "The credential source is being refreshed too often. Try again in a minute.",
+                    ));
+                }
+                let event = op.event(resource.clone(), &allowed).with("phase", "begun");
+                if !tries.commit(updated(&source, &marked).audit(event)).await? {
+                    continue;
+                }
+                if begun.elapsed() > PROMPT {
+                    tries.again().await?;
+                    continue;
+                }
+                let mut changed = marked.told(operation);
                 changed.secrets = secrets.into_iter().map(|(field, from)| (field, from.id)).collect();
-                match self.told(&changed, &credentials).await {
-                    Ok(SourceCondition::Ready | SourceCondition::Pending) => {}
+                let refused = match self.told(&changed, &credentials).await {
+                    Ok(SourceCondition::Ready | SourceCondition::Pending) => None,
                     Ok(SourceCondition::Failed | SourceCondition::Absent) => {
-                        return Err(Refusal::conflict("The Credential Gateway did not accept the source."));
+                        Some(Refusal::conflict("The Credential Gateway did not accept the source."))
                     }
-                    Err(error) => return Err(Refusal::driver(DriverKind::CredentialGateway, &error)),
+                    Err(error) if error == EffectError::UnknownOutcome => {
+                        // It may still arrive, and is recorded.
+                        return Err(Refusal::driver(DriverKind::CredentialGateway, &error));
+                    }
+                    Err(error) => Some(Refusal::driver(DriverKind::CredentialGateway, &error)),
+                };
+                if let Some(refusal) = refused {
+                    self.settle(&op, &marked, operation, &allowed).await;
+                    return Err(refusal);
                 }
                 let change =
-                    bound(updated(&source, &changed), &credentials.secrets).audit(op.event(resource.clone(), &allowed));
+                    bound(updated(&marked, &changed), &credentials.secrets).audit(op.event(resource.clone(), &allowed));
                 if tries.commit(change).await? {
                     return Ok((&changed).into());
                 }
-                told = Some(changed);
             }
         })
         .await
     }
 
-    async fn remove_late(&self, source: &CredentialSource) {
-        let Ok(gateway) = self.gateway_of(source) else {
-            return;
-        };
-        if let Err(error) = effect(gateway.remove(&self.context(), &source_identity(source))).await {
-            tracing::warn!(id = %source.id, %error, "a credential source that was deleted is left with its gateway");
+    /// Records that this request tells the gateway no more. When that cannot be recorded, a deletion waits until it is certain.
+    async fn settle(&self, op: &Operation<'_>, source: &CredentialSource, request: Uuid, allowed: &Authorization) {
+        let resource = ResourceRef::credential_source(source.namespace_id, source.id);
+        let mut source = Ok(source.clone());
+        let mut tries = Tries::new(&*self.store);
+        while let Ok(now) = &source
+            && now.tellings.iter().any(|one| one.operation == request)
+        {
+            let event = op.event(resource.clone(), allowed).with("phase", "failed");
+            match tries.commit(updated(now, &now.told(request)).audit(event)).await {
+                Ok(false) => source = self.source(now.namespace_id, now.id).await,
+                Ok(true) | Err(_) => return,
+            }
         }
     }
 }

@@ -1,4 +1,7 @@
 //! Registration of a source.
+//!
+//! A request that names itself gives the source an id that its repetition finds: whatever cut the first attempt off, the repetition goes on
+//! with it.
 
 use super::{KIND, advanced, content::check_content, source_identity, updated};
 use crate::{
@@ -6,7 +9,7 @@ use crate::{
     audit::Authorization,
     control::{
         Answer, Caller, ControlPlane, CredentialSourceView, RegisterCredentialSource,
-        commit::Tries,
+        commit::{Tries, Uncommitted},
         configurations::bound,
         namespaces::ACCEPTING,
         operation::{Operation, Scope, effect},
@@ -33,6 +36,8 @@ impl ControlPlane {
         op.answer(async {
             let collection = ResourceRef::collection(ResourceKind::CredentialSource, namespace);
             let allowed = op.require(Action::Create, collection).await?;
+            let telling = crate::randomness::uuid();
+            let id = CredentialSourceId::of(op.request_uuid());
             let mut tries = Tries::new(&*self.store);
             let (source, credentials) = loop {
                 if let Some(first) = op.first_answer().await? {
@@ -42,8 +47,9 @@ impl ControlPlane {
                 let gateway = self.gateway()?;
                 check_content(gateway, &input)?;
                 let credentials = self.credentials(&op, namespace, &input.secrets).await?;
-                let source = CredentialSource {
-                    id: CredentialSourceId::random(),
+                let now = self.store.now().await?;
+                let begun = CredentialSource {
+                    id,
                     namespace_id: namespace,
                     name: input.name.clone(),
                     gateway_id: gateway.identity().id.clone(),
@@ -56,31 +62,50 @@ impl ControlPlane {
                         .collect(),
                     state: SourceState::Registering,
                     registered: false,
+                    tellings: Vec::new(),
                     withdrawals: Vec::new(),
-                    version: 1,
-                    created_at: self.store.now().await?,
+                    version: 0,
+                    created_at: now,
+                };
+                let (source, change) = match self.begun_before(namespace, id).await? {
+                    Some(before) if before.state != SourceState::Registering => {
+                        return op.first_answer().await?.ok_or(Refusal::conflict(
+                            "The Idempotency-Key was used for a credential source that is there already, or is being deleted. Use a new one.",
+                        ));
+                    }
+                    Some(before) => {
+                        let again = before.telling(telling, now);
+                        (again.clone(), updated(&before, &again))
+                    }
+                    None => {
+                        let first = begun.telling(telling, now);
+                        (first.clone(), Change::new().write(Write::Owned((&first).into())))
+                    }
                 };
                 let event = op.event(ResourceRef::credential_source(namespace, source.id), &allowed);
-                let change = bound(Change::new(), &credentials.secrets)
+                let change = bound(change, &credentials.secrets)
                     .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
-                    .write(Write::Owned((&source).into()))
                     .audit(event.with("phase", "begun"));
-                if tries.commit(change).await? {
-                    break (source, credentials);
+                match tries.commit(change).await {
+                    Ok(true) => break (source, credentials),
+                    Ok(false) => {}
+                    // The same request is under way beside this one.
+                    Err(Uncommitted::Certain(_)) if self.begun_before(namespace, id).await?.is_some() => tries.again().await?,
+                    Err(failure) => return Err(failure.into()),
                 }
             };
             let resource = ResourceRef::credential_source(namespace, source.id);
             match self.told(&source, &credentials).await {
                 Ok(SourceCondition::Ready | SourceCondition::Pending) => {
-                    let ready = advanced(&source, SourceState::Ready);
+                    let mut ready = advanced(&source, SourceState::Ready);
+                    ready.tellings.retain(|one| one.operation != telling);
                     let view = CredentialSourceView::from(&ready);
                     let change = updated(&source, &ready).audit(op.event(resource, &allowed));
                     if tries.commit(op.answering(change, &view)?).await? {
                         return Ok(view);
                     }
-                    Err(Refusal::conflict(
-                        "The credential source changed while it was registered.",
-                    ))
+                    let changed = Refusal::conflict("The credential source changed while it was registered.");
+                    op.first_answer().await?.ok_or(changed)
                 }
                 Ok(SourceCondition::Failed | SourceCondition::Absent) => {
                     self.unregister(&op, &source, resource, &allowed).await?;
@@ -99,6 +124,12 @@ impl ControlPlane {
             }
         })
         .await
+    }
+
+    /// What an earlier attempt of the same request made. Only a request that names itself has earlier attempts.
+    async fn begun_before(&self, namespace: NamespaceId, id: CredentialSourceId) -> Answer<Option<CredentialSource>> {
+        let row = self.store.owned(namespace, KIND, &id.to_string()).await?;
+        Ok(row.map(CredentialSource::try_from).transpose()?)
     }
 
     /// Removes what a registration that failed may have left, and the record; the record stays, as being deleted, when the gateway does not

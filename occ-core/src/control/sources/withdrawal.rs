@@ -149,9 +149,18 @@ impl ControlPlane {
         );
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent(namespace, agent)).await?;
-            let (revision, source) = self.used_source(namespace, agent, id).await?;
-            let withdrawal = source.withdrawal(revision).ok_or_else(Refusal::not_found)?;
-            self.withdrawal_view(namespace, withdrawal).await
+            let view = async || {
+                let (revision, source) = self.used_source(namespace, agent, id).await?;
+                let withdrawal = source.withdrawal(revision).ok_or_else(Refusal::not_found)?;
+                self.withdrawal_view(namespace, withdrawal).await
+            };
+            let first = view().await?;
+            // Its work may have ended between the two looks. Then the record says so by now.
+            let ended = !first.withdrawal_in_progress && first.reason.is_none();
+            if ended && first.state == WithdrawalState::Pending {
+                return view().await;
+            }
+            Ok(first)
         })
         .await
     }

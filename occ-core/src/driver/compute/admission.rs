@@ -1,6 +1,6 @@
 //! What admission asks a Compute before a version exists: pure, and unable to repeat a value.
 
-use crate::resource::{ExecutionMode, HarnessAuthMethod, HarnessIdentity};
+use crate::resource::{ExecutionMode, HarnessAuthMethod, HarnessIdentity, SourceType};
 
 /// Where a gateway may listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +75,8 @@ pub struct HarnessAuthRequest<'a> {
     pub harness: &'a HarnessIdentity,
     /// The method.
     pub method: HarnessAuthMethod,
+    /// What the credential source is, when the method names one that exists.
+    pub source_type: Option<&'a SourceType>,
     /// How many Secrets the Configuration binds.
     pub secret_bindings: usize,
 }

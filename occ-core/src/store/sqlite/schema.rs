@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &str); 9] = [
+const MIGRATIONS: [(i64, &str); 10] = [
     (1, include_str!("migrations/0001_initial.sql")),
     (2, include_str!("migrations/0002_retention.sql")),
     (3, include_str!("migrations/0003_traces.sql")),
@@ -20,6 +20,7 @@ const MIGRATIONS: [(i64, &str); 9] = [
     (7, include_str!("migrations/0007_federation.sql")),
     (8, include_str!("migrations/0008_plugins.sql")),
     (9, include_str!("migrations/0009_credential_sources.sql")),
+    (10, include_str!("migrations/0010_not_replaced.sql")),
 ];
 
 /// The version that this program writes.

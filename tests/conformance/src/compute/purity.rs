@@ -126,6 +126,7 @@ fn answers(driver: Arc<dyn ComputeDriver>, target: RevisionRef) -> Answers {
                 admission.harness_auth(&HarnessAuthRequest {
                     harness,
                     method: *method,
+                    source_type: None,
                     secret_bindings: *secret_bindings,
                 })
             })

@@ -138,6 +138,7 @@ pub(super) async fn a_credential_source_reads_back_and_whoever_names_it_is_seen(
         secrets: [("key".parse().expect("a field"), world.secret.id)].into(),
         state: SourceState::Ready,
         registered: true,
+        tellings: Vec::new(),
         withdrawals: Vec::new(),
         version: 1,
         created_at: world.now().await,

@@ -45,6 +45,18 @@ pub async fn the_audit_is_append_only() {
     )
     .await;
     refused(&mut db, "DELETE FROM audit", "append-only").await;
+    // What is in the way of a replacement is removed without a word.
+    for (sequence, id) in [
+        ("sequence", "id"),
+        ("1000", "id"),
+        ("sequence", "'aud_123e4567-e89b-42d3-a456-426614174000'"),
+    ] {
+        let statement = format!(
+            "INSERT OR REPLACE INTO audit SELECT {sequence}, {id}, occurred_at, kind, 'somebody else', action, resource_kind,
+            resource_id, namespace_id, outcome, request_id, authorization, reason_code, details FROM audit WHERE sequence = 1"
+        );
+        refused(&mut db, &statement, "append-only").await;
+    }
 }
 
 pub async fn a_version_never_changes() {
@@ -71,9 +83,12 @@ pub async fn a_version_never_changes() {
     )
     .await;
     let copy =
-        "INSERT INTO revisions SELECT replace(id, 'rev_', 'rev_'), namespace_id, agent_id, 7, snapshot, digest, 1, 0
+        "INSERT INTO revisions SELECT 'rev_123e4567-e89b-42d3-a456-426614174000', namespace_id, agent_id, 7, snapshot, digest, 1, 0
         FROM revisions WHERE number = 1";
     refused(&mut db, copy, "without gaps").await;
+    let replaced = "INSERT OR REPLACE INTO revisions
+        SELECT id, namespace_id, agent_id, 4, x'7b7d', digest, 1, 0 FROM revisions WHERE number = 1";
+    refused(&mut db, replaced, "never changes").await;
 }
 
 pub async fn a_version_is_removed_only_with_its_agent() {
@@ -87,6 +102,10 @@ pub async fn a_version_is_removed_only_with_its_agent() {
         "never changes",
     )
     .await;
+    let replaced = "INSERT OR REPLACE INTO agents (id, namespace_id, name, service_principal_id, configuration_id, execution_mode,
+            desired, status, version, created_at)
+        SELECT id, namespace_id, name, 'other', configuration_id, execution_mode, desired, status, version, created_at FROM agents";
+    refused(&mut db, replaced, "never changes").await;
     refused(&mut db, "UPDATE agents SET active_revision_id = 'rev_x'", "FOREIGN KEY").await;
     refused(&mut db, "UPDATE agents SET status = 'deleting'", "CHECK").await;
 }
@@ -205,6 +224,10 @@ pub async fn only_what_the_anchor_passed_leaves_the_audit() {
     let store = subject.store();
     assert!(store.seal_audit(100).await.expect("a sealing") >= 3);
     refused(&mut db, "DELETE FROM audit_seals", "never changes").await;
+    let replaced =
+        "INSERT OR REPLACE INTO audit_seals SELECT 1 + (SELECT max(position) FROM audit_seals), sequence, hash
+        FROM audit_seals WHERE position = 1";
+    refused(&mut db, replaced, "never changes").await;
     for forged in [
         "INSERT INTO audit_anchor VALUES (1, 1, printf('%064d', 0))",
         "INSERT INTO audit_anchor SELECT 1, position, hash FROM audit_seals ORDER BY position DESC LIMIT 1",

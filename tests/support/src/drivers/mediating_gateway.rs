@@ -67,6 +67,11 @@ impl MediatingGateway {
         }
     }
 
+    /// Of how many sources it keeps something.
+    pub fn sources(&self) -> usize {
+        lock(&self.state).kept.len()
+    }
+
     /// What it keeps of a source: its credentials, as text.
     pub fn kept(&self, source: CredentialSourceId) -> Option<Vec<String>> {
         let state = lock(&self.state);

@@ -18,7 +18,7 @@ use occ_core::{
     },
     id::{AgentId, NamespaceId, RevisionId},
     plan::{SecretSlot, WorkloadPlan},
-    resource::{Name, Namespace, WorkspaceFileName},
+    resource::{Name, Namespace, SourceType, WorkspaceFileName},
     secret_value::SecretValue,
 };
 use uuid::Uuid;
@@ -53,6 +53,7 @@ struct State {
     calls: Vec<Call>,
     credentials: BTreeSet<AgentId>,
     auth: Option<Rejection>,
+    source_type: Option<SourceType>,
     settings: Option<SettingRejection>,
     files: BTreeMap<(AgentId, WorkspaceFileName), String>,
     lines: Vec<String>,
@@ -216,6 +217,11 @@ impl NullCompute {
         lock(&self.state).auth = rejection;
     }
 
+    /// Of what type the credential source was whose use was judged last.
+    pub fn judged_source(&self) -> Option<SourceType> {
+        lock(&self.state).source_type.clone()
+    }
+
     /// What admission is told of gateway settings from now on.
     pub fn reject_settings(&self, rejection: Option<SettingRejection>) {
         lock(&self.state).settings = rejection;
@@ -271,8 +277,10 @@ impl NullCompute {
 }
 
 impl ComputeAdmission for NullCompute {
-    fn harness_auth(&self, _: &HarnessAuthRequest<'_>) -> Result<(), Rejection> {
-        lock(&self.state).auth.map_or(Ok(()), Err)
+    fn harness_auth(&self, request: &HarnessAuthRequest<'_>) -> Result<(), Rejection> {
+        let mut state = lock(&self.state);
+        state.source_type = request.source_type.cloned();
+        state.auth.map_or(Ok(()), Err)
     }
 
     fn gateway_settings(&self, _: &GatewaySettings) -> Result<(), SettingRejection> {

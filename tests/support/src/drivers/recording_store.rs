@@ -131,6 +131,11 @@ impl RecordingStore {
         lock(&self.fates).push_back(Fate::IsRaced(Box::new(move || Box::pin(other))));
     }
 
+    /// What was to happen to commits and did not yet happens no more; so many were left.
+    pub fn let_be(&self) -> usize {
+        std::mem::take(&mut *lock(&self.fates)).len()
+    }
+
     /// What was recorded since the last look.
     pub fn take_audit(&self) -> Vec<AuditEvent> {
         std::mem::take(&mut lock(&self.audit))
