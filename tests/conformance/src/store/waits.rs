@@ -21,7 +21,7 @@ async fn wait(world: &World, revision: &AgentRevision) -> Wait {
         key: world.deployment(revision).key(),
         agent: revision.agent_id,
         version: world.version(revision.agent_id).await,
-        least: HOUR - Duration::from_mins(1),
+        least: Duration::from_mins(59),
         most: HOUR,
     }
 }
