@@ -7,6 +7,7 @@ mod codes;
 mod conditions;
 mod deployments;
 mod http;
+mod impossible;
 mod lists;
 mod log;
 mod named;

@@ -3,6 +3,8 @@
 #[path = "../api/admission/mod.rs"]
 mod admission;
 mod held;
+#[path = "../api/impossible.rs"]
+mod impossible;
 mod lost;
 #[path = "../api/races.rs"]
 mod races;
@@ -55,6 +57,9 @@ fn main() -> ExitCode {
             "of_two_faults_of_a_change_with_an_issued_token_the_earlier_check_refuses",
             || on_a_server(|store| walk(Operation::Update, Credentials::Issued, store)),
         ),
+        Case::new("an_id_that_no_database_can_hold_is_not_found", || {
+            on_a_server(impossible::are_not_found)
+        }),
         Case::new("two_callers_at_one_agent_end_as_if_one_had_come_first", || {
             on_a_server(races::in_pairs)
         }),

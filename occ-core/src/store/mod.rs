@@ -260,7 +260,7 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     async fn renew(&self, token: ClaimToken, lease: Lease) -> StoreResult<bool>;
 
     /// Holds queued deployments off that need no look yet, without a claim. Tells for each whether it is: one of an Agent that changed
-    /// is made due, and one that is claimed, over or in somebody's hands is left as it is.
+    /// is made due, and one that is claimed, over or in somebody's hands is left as it is. What is made due wakes whoever waits for work.
     async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 
     /// Takes back claims whose lease has lapsed and ends work that has spent its attempts (spec/engine 4). Returns how many.

@@ -32,4 +32,9 @@ impl Wait {
         };
         (due < earliest || due > latest).then_some(latest)
     }
+
+    /// Whether any work may have been made due, by what is known of which are held off.
+    pub fn any_due(waits: &[Self], held: &[bool]) -> bool {
+        waits.iter().zip(held).any(|(wait, held)| !held || wait.most.is_zero())
+    }
 }

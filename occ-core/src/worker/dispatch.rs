@@ -147,7 +147,6 @@ async fn serve(shared: Arc<Shared>, shutdown: CancellationToken, health: WorkerH
             () = shutdown.cancelled() => {}
             Some(_) = passes.join_next() => likely = full,
             () = shared.store.work_arrived(), if !full => {}
-            () = shared.waiting.is_due(), if !full => {}
             () = tokio::time::sleep_until(now + wait) => likely = due == Some(wait) && !lost,
         }
         while passes.try_join_next().is_some() {}

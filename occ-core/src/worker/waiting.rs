@@ -37,7 +37,6 @@ const FULL_LOOK: Duration = Duration::from_mins(5);
 pub(super) struct Waiting {
     seen: Mutex<BTreeMap<String, Seen>>,
     more: Notify,
-    due: Notify,
 }
 
 /// A version, as it was at its last look.
@@ -105,13 +104,13 @@ impl Waiting {
         self.more.notify_one();
     }
 
-    /// What is to be asked of the store now. Forgets what may have come due meanwhile.
+    /// What is to be asked of the store now, of which there may be more. Forgets what may have come due meanwhile.
     fn asks(&self, watch: &dyn RevisionWatch) -> Vec<Ask> {
         let now = Instant::now();
         let mut asks = Vec::new();
         self.seen().retain(|key, seen| {
             let stays = now < seen.held;
-            if stays && seen.next <= now {
+            if stays && seen.next <= now && asks.len() < BATCH {
                 asks.push(seen.ask(key, now, watch));
             }
             stays
@@ -122,23 +121,13 @@ impl Waiting {
     /// Takes down what is held off, and forgets what is due.
     fn answered(&self, asks: &[Ask], held: &[bool]) {
         let mut seen = self.seen();
-        let mut due = false;
         for (ask, &held) in asks.iter().zip(held) {
             if !held || ask.wait.most.is_zero() {
                 seen.remove(&ask.wait.key);
-                due = true;
             } else if let Some(seen) = seen.get_mut(&ask.wait.key) {
                 (seen.next, seen.held) = (ask.next, ask.held);
             }
         }
-        if due {
-            self.due.notify_one();
-        }
-    }
-
-    /// Completes when work was made due of which nobody else tells.
-    pub(super) async fn is_due(&self) {
-        self.due.notified().await;
     }
 }
 
@@ -185,12 +174,18 @@ pub(super) async fn keep(shared: Arc<Shared>, shutdown: CancellationToken) {
         if shutdown.run_until_cancelled(pause).await.is_none() {
             return;
         }
-        for asks in waiting.asks(watch).chunks(BATCH) {
+        while !shutdown.is_cancelled() {
+            // Judged anew for each statement: the one before may have taken its time.
+            let asks = waiting.asks(watch);
+            if asks.is_empty() {
+                break;
+            }
             let waits: Vec<_> = asks.iter().map(|ask| ask.wait.clone()).collect();
             // What could not be asked is asked again, as long as it is held.
-            if let Ok(held) = shared.store.postpone(&waits).await {
-                waiting.answered(asks, &held);
-            }
+            let Ok(held) = shared.store.postpone(&waits).await else {
+                break;
+            };
+            waiting.answered(&asks, &held);
         }
     }
 }

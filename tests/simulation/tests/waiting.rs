@@ -185,6 +185,27 @@ async fn what_changes_is_looked_at_when_it_would_have_been() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_could_not_be_held_off_is_tried_again_and_is_looked_at_when_it_comes_due() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let worker = scene.work();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    scene.looks();
+    scene.world.store.fail_waits(5);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(scene.looks(), 0, "it was held for longer than the store was away");
+    scene.world.store.fail_waits(usize::MAX);
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert!(scene.looks() >= AGENTS, "all of them came due");
+    scene.world.store.fail_waits(0);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    scene.looks();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(scene.looks(), 0);
+    scene.assert_all_wait().await;
+    worker.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_gateway_holds_back_is_looked_at_although_the_compute_heard_nothing() {
     let memory = MemoryStore::default();
     let gateway = Arc::new(MediatingGateway::named("broker"));

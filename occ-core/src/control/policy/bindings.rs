@@ -1,6 +1,6 @@
 //! Access bindings of a Namespace.
 
-use super::target::Target;
+use super::{storable, target::Target};
 use crate::{
     admission::{DetailCode, Refusal},
     control::{
@@ -133,6 +133,9 @@ impl ControlPlane {
     }
 
     async fn own_binding(&self, namespace: NamespaceId, id: &str) -> Answer<AccessBinding> {
+        if !storable(id) {
+            return Err(Refusal::not_found());
+        }
         let found = self.store.access_bindings(namespace, BindingsOf::Id(id)).await?;
         found.into_iter().next().ok_or_else(Refusal::not_found)
     }

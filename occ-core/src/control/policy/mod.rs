@@ -18,6 +18,11 @@ use crate::{
     resource::NamespaceStatus,
 };
 
+/// Whether a database can hold such an id. Those of Roles and bindings are any text.
+fn storable(id: &str) -> bool {
+    !id.contains('\0')
+}
+
 impl ControlPlane {
     /// The service principals that a Namespace's policy can name; its Agents' are among them.
     pub async fn service_principals(

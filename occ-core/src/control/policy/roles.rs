@@ -1,5 +1,6 @@
 //! Roles of a Namespace.
 
+use super::storable;
 use crate::{
     admission::{DetailCode, Refusal},
     control::{Answer, Caller, ControlPlane, CreateRole, commit::Tries, namespaces::LIVE, operation::Scope},
@@ -107,6 +108,9 @@ impl ControlPlane {
 
     /// A Role of the Namespace; 404 when there is none.
     pub(super) async fn own_role(&self, namespace: NamespaceId, id: &str) -> Answer<Role> {
+        if !storable(id) {
+            return Err(Refusal::not_found());
+        }
         let found = self.store.role(namespace, id).await?;
         found.ok_or_else(Refusal::not_found)
     }

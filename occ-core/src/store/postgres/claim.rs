@@ -153,7 +153,11 @@ impl PostgresStore {
         let arguments = arguments![keys, agents, versions, leasts, mosts];
         let rows = self.queue.again(POSTPONE, arguments).await?;
         let done: HashSet<&str> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-        Ok(waits.iter().map(|wait| done.contains(&*wait.key)).collect())
+        let held: Vec<_> = waits.iter().map(|wait| done.contains(&*wait.key)).collect();
+        if Wait::any_due(waits, &held) {
+            self.wake.everywhere();
+        }
+        Ok(held)
     }
 
     pub(super) async fn wait_for_due(&self) -> Result<Option<Duration>, Fault> {

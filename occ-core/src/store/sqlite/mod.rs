@@ -360,7 +360,14 @@ impl Store for SqliteStore {
 
     async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
         let (store, waits) = (self.clone(), waits.to_vec());
-        detached(async move { claim::postpone(&store.connections, &waits).await }).await
+        detached(async move {
+            let held = claim::postpone(&store.connections, &waits).await?;
+            if Wait::any_due(&waits, &held) {
+                store.wake();
+            }
+            Ok(held)
+        })
+        .await
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {

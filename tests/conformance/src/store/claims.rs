@@ -9,7 +9,7 @@ use std::{
 use occ_core::{
     reason::{Pending, Success},
     resource::Agent,
-    store::{Change, CommitError, Expect, QueueDepth, Store, Write},
+    store::{Change, CommitError, Expect, QueueDepth, Store, Wait, Write},
     work::{ClaimToken, Lease, NewWork, Target, Transition},
 };
 use uuid::Uuid;
@@ -343,6 +343,15 @@ pub(super) async fn enqueued_work_wakes_a_waiting_worker(subject: Arc<dyn Subjec
         .expect("no panic");
     world.lose().await;
     woken("a recovery").await;
+    let wait = Wait {
+        key: claim.target.key(),
+        agent: agent.id,
+        version: world.version(agent.id).await,
+        least: Duration::ZERO,
+        most: Duration::ZERO,
+    };
+    assert_eq!(world.store.postpone(&[wait]).await, Ok(vec![true]));
+    woken("a wait that is over").await;
 }
 
 pub(super) async fn whatever_moves_work_is_heard_by_who_waits_for_news(subject: Arc<dyn Subject>) {

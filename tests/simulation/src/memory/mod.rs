@@ -451,7 +451,11 @@ impl Store for MemoryStore {
     }
 
     async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
-        Ok(self.alter(|data, now| waits.iter().map(|wait| data.postpone(now, wait)).collect()))
+        let held: Vec<_> = self.alter(|data, now| waits.iter().map(|wait| data.postpone(now, wait)).collect());
+        if Wait::any_due(waits, &held) {
+            self.wake();
+        }
+        Ok(held)
     }
 
     async fn recover(&self, lease: Lease) -> StoreResult<usize> {

@@ -60,6 +60,7 @@ pub struct RecordingStore {
     failing: AtomicUsize,
     late: AtomicUsize,
     unreadable: AtomicUsize,
+    unheld: AtomicUsize,
 }
 
 impl RecordingStore {
@@ -76,6 +77,7 @@ impl RecordingStore {
             failing: AtomicUsize::default(),
             late: AtomicUsize::default(),
             unreadable: AtomicUsize::default(),
+            unheld: AtomicUsize::default(),
         }
     }
 
@@ -107,6 +109,11 @@ impl RecordingStore {
     /// So many reads of what a pass needs fail.
     pub fn fail_pass_reads(&self, times: usize) {
         self.unreadable.store(times, Ordering::Relaxed);
+    }
+
+    /// So many times nothing is held off, because it fails.
+    pub fn fail_waits(&self, times: usize) {
+        self.unheld.store(times, Ordering::Relaxed);
     }
 
     fn seen(&self, see: impl FnOnce(&dyn Watch)) {
@@ -226,6 +233,14 @@ macro_rules! passed_on {
                 self.inner.renew(token, lease).await
             }
 
+            async fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>> {
+                self.seen(|watch| watch.called("postpone"));
+                if one_less(&self.unheld) {
+                    return Err(StoreError::Unavailable);
+                }
+                self.inner.postpone(waits).await
+            }
+
             async fn pass_read(&self, target: &Target) -> StoreResult<PassRead> {
                 self.seen(|watch| watch.called("pass_read"));
                 if one_less(&self.unreadable) {
@@ -267,5 +282,4 @@ crate::store_reads! { passed_on
     fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;
     fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, slice: &Slice) -> StoreResult<Vec<SavedRevision>>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
-    fn postpone(&self, waits: &[Wait]) -> StoreResult<Vec<bool>>;
 }
