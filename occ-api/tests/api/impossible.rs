@@ -22,7 +22,7 @@ pub async fn are_not_found(store: Arc<dyn Store>) {
     let seen = served
         .json(Method::POST, &served.path("/iam/access-bindings"), &binding)
         .await;
-    assert_eq!(seen.status.as_u16(), 404, "{}", seen.body);
+    assert_eq!(seen.status.as_u16(), 400, "{}", seen.body);
 }
 
 #[tokio::test]
