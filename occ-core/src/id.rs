@@ -44,12 +44,6 @@ macro_rules! ids {
                 Self(crate::randomness::uuid())
             }
 
-            /// The id of this UUID, which is of version 4.
-            #[allow(dead_code, reason = "not every kind is made from a UUID that is known before")]
-            pub(crate) const fn of(uuid: Uuid) -> Self {
-                Self(uuid)
-            }
-
             /// The id's UUID, without its prefix.
             pub const fn uuid(self) -> Uuid {
                 self.0
@@ -140,6 +134,14 @@ ids! {
     AgentTokenId = "tok_";
     /// A key that signs tokens of Agents.
     AgentTokenKeyId = "atk_";
+}
+
+#[cfg(feature = "engine")]
+impl CredentialSourceId {
+    /// The id of this UUID, which is of version 4.
+    pub(crate) const fn of(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Withdrawal {
     }
 }
 
-/// A refresh that began to tell the gateway, and is not known to have ended.
+/// A registration or a refresh that began to tell the gateway, and is not known to have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Telling {
@@ -145,7 +145,7 @@ pub struct CredentialSource {
     pub state: SourceState,
     /// Whether the gateway ever answered that it has it.
     pub registered: bool,
-    /// Refreshes that may still reach the gateway.
+    /// Registrations and refreshes that may still reach the gateway.
     pub tellings: Vec<Telling>,
     /// Versions from which it was withdrawn.
     pub withdrawals: Vec<Withdrawal>,
@@ -166,16 +166,25 @@ impl CredentialSource {
     /// For how long what was begun and is not known to have ended may still reach the gateway (spec/engine 1.8): 30 seconds of the call, 30
     /// that a gateway has to end what was cut off, and the time between the record and the call.
     pub const LATE: Duration = Duration::from_secs(70);
-    /// Most refreshes at once.
+    /// Most registrations and refreshes at once.
     pub const MAX_TELLINGS: usize = 16;
 
     /// Whether something that was begun may still reach the gateway, after which what was removed there would be there again.
     pub fn unsettled(&self, now: Timestamp) -> bool {
-        let registration = (!self.registered).then_some(self.created_at);
-        let begun = registration
-            .into_iter()
-            .chain(self.tellings.iter().map(|one| one.since));
-        begun.into_iter().any(|since| now.since(since) < Self::LATE)
+        let registration = !self.registered && now.since(self.created_at) < Self::LATE;
+        registration || self.is_being_told(now)
+    }
+
+    /// Whether what the record knows to have been told may still reach the gateway.
+    pub fn is_being_told(&self, now: Timestamp) -> bool {
+        self.tellings.iter().any(|one| now.since(one.since) < Self::LATE)
+    }
+
+    /// Whether all that happened between this state and that one is that others began to tell the gateway, and none of them has ended.
+    pub fn others_only_began(&self, then: &Self) -> bool {
+        // Each change is counted by the version, and what ended is among the tellings no more.
+        let begun = then.tellings.iter().filter(|one| !self.tellings.contains(one));
+        u64::try_from(begun.count()).is_ok_and(|begun| then.version == self.version + begun)
     }
 
     /// The source when this request is about to tell the gateway. What lies too far back is forgotten.

@@ -9,6 +9,8 @@ mod refresh;
 mod register;
 mod withdrawal;
 
+use std::time::Duration;
+
 pub use withdrawal::WithdrawalView;
 
 use super::{
@@ -26,6 +28,9 @@ use crate::{
 };
 
 const KIND: OwnedKind = OwnedKind::CredentialSource;
+
+/// The gateway is told no later after the record than this; the record counts from before its commit.
+const PROMPT: Duration = Duration::from_secs(10);
 
 impl ControlPlane {
     /// A credential source, and how the gateway sees it now; never its credentials.

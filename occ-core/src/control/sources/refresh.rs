@@ -3,11 +3,16 @@
 //! That the gateway is about to be told is recorded before it is: a deletion that comes between removes nothing while what was told may still
 //! arrive. So no crash leaves credentials at the gateway that no record knows of.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{content::exact, updated};
+use super::{
+    PROMPT,
+    content::{Credentials, exact},
+    updated,
+};
 use crate::{
     admission::Refusal,
     audit::Authorization,
@@ -18,12 +23,18 @@ use crate::{
         operation::{Operation, Scope},
     },
     driver::{Action, DriverKind, EffectError, ResourceRef, SourceCondition},
-    id::{CredentialSourceId, NamespaceId},
-    resource::{CredentialSource, SecretSource, SecretSourceKind, SourceState},
+    id::{CredentialSourceId, NamespaceId, SecretId},
+    resource::{CredentialSource, SecretSource, SecretSourceKind, SourceField, SourceState},
 };
 
-/// The gateway is told no later after the record than this; the record counts from before its commit.
-const PROMPT: Duration = Duration::from_secs(10);
+/// What the gateway was told.
+struct Told {
+    /// By which request.
+    operation: Uuid,
+    /// From which Secrets.
+    secrets: BTreeMap<SourceField, SecretId>,
+    credentials: Credentials,
+}
 
 impl ControlPlane {
     /// Reads the credentials of a source anew, from the Secrets that it had or from those that are named.
@@ -82,9 +93,7 @@ impl ControlPlane {
                     tries.again().await?;
                     continue;
                 }
-                let mut changed = marked.told(operation);
-                changed.secrets = secrets.into_iter().map(|(field, from)| (field, from.id)).collect();
-                let refused = match self.told(&changed, &credentials).await {
+                let refused = match self.told(&marked, &credentials).await {
                     Ok(SourceCondition::Ready | SourceCondition::Pending) => None,
                     Ok(SourceCondition::Failed | SourceCondition::Absent) => {
                         Some(Refusal::conflict("The Credential Gateway did not accept the source."))
@@ -99,14 +108,46 @@ impl ControlPlane {
                     self.settle(&op, &marked, operation, &allowed).await;
                     return Err(refusal);
                 }
-                let change =
-                    bound(updated(&marked, &changed), &credentials.secrets).audit(op.event(resource.clone(), &allowed));
-                if tries.commit(change).await? {
-                    return Ok((&changed).into());
+                let secrets = secrets.into_iter().map(|(field, from)| (field, from.id)).collect();
+                let told = Told {
+                    operation,
+                    secrets,
+                    credentials,
+                };
+                if let Some(source) = self.refreshed(&op, &mut tries, &marked, &told, &allowed).await? {
+                    return Ok((&source).into());
                 }
             }
         })
         .await
+    }
+
+    /// Records that the gateway was told. Nothing when another refresh ended since the mark, as nobody knows then whose credentials the
+    /// gateway has, or when what was told holds no more.
+    async fn refreshed(
+        &self,
+        op: &Operation<'_>,
+        tries: &mut Tries<'_>,
+        marked: &CredentialSource,
+        told: &Told,
+        allowed: &Authorization,
+    ) -> Answer<Option<CredentialSource>> {
+        let resource = ResourceRef::credential_source(marked.namespace_id, marked.id);
+        let mut source = marked.clone();
+        loop {
+            let mut changed = source.told(told.operation);
+            changed.secrets.clone_from(&told.secrets);
+            let change = bound(updated(&source, &changed), &told.credentials.secrets);
+            if tries.commit(change.audit(op.event(resource.clone(), allowed))).await? {
+                return Ok(Some(changed));
+            }
+            let now = self.source(marked.namespace_id, marked.id).await?;
+            // What did not change in the source changed in a Secret.
+            if now.version == source.version || !marked.others_only_began(&now) {
+                return Ok(None);
+            }
+            source = now;
+        }
     }
 
     /// Records that this request tells the gateway no more. When that cannot be recorded, a deletion waits until it is certain.

@@ -2,6 +2,7 @@
 
 mod refreshing;
 mod registering;
+mod repeating;
 mod using;
 mod withdrawing;
 

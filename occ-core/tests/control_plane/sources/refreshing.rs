@@ -1,6 +1,9 @@
 //! Refreshes, beside deletions.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use occ_core::{
     control::UpdateCredentialSource,
@@ -11,6 +14,7 @@ use occ_core::{
 };
 use occ_test_support::drivers::{MediatingGateway, NullCompute, Optional};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::{UNDER_WAY, VALUE, away, is, scene};
 
@@ -101,6 +105,83 @@ async fn each_of_several_refreshes_is_known_until_it_is_over() {
     scene.age(id, CredentialSource::LATE).await;
     scene.refresh(id).await.unwrap();
     assert_eq!(scene.row(id).await.unwrap().tellings, []);
+}
+
+/// How often the gateway is told from now on, beside what a test scripts.
+fn count(gateway: &MediatingGateway) -> Arc<AtomicUsize> {
+    let told = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&told);
+    gateway.register.every(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async { Ok(SourceCondition::Ready) }
+    });
+    told
+}
+
+#[tokio::test]
+async fn refreshes_beside_each_other_do_not_keep_each_other_from_their_end() {
+    let scene = scene().await;
+    let (id, world) = (scene.model().await, &scene.world);
+    let other = scene.from(world.secret("other", "sk-canary-3333333333").await);
+    let input = || serde_json::from_value(json!({ "secrets": { "api_key": other } })).unwrap();
+    let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begun, released) = (Arc::clone(&first), Arc::clone(&second));
+    // The first is told until the second is, the second until the first is over.
+    scene.gateway.register.during(|_| async move {
+        begun.notify_one();
+        released.notified().await;
+        Ok(SourceCondition::Ready)
+    });
+    let (over, ends) = tokio::sync::oneshot::channel::<()>();
+    scene.gateway.register.during(|_| async move {
+        second.notify_one();
+        ends.await.expect("the first is over");
+        Ok(SourceCondition::Ready)
+    });
+    let told = count(&scene.gateway);
+    let one = async {
+        scene.refresh(id).await.unwrap();
+        assert_eq!(told.load(Ordering::Relaxed), 0, "the first was told once");
+        over.send(()).unwrap();
+    };
+    let two = async {
+        first.notified().await;
+        world
+            .plane
+            .update_credential_source(&world.admin, world.namespace, id, input())
+            .await
+            .unwrap();
+    };
+    tokio::join!(one, two);
+    // Whose credentials came last nobody knew, so the second was told again.
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(scene.gateway.kept(id).unwrap(), ["sk-canary-3333333333"]);
+    let row = scene.row(id).await.unwrap();
+    let named: Vec<_> = row.secrets.values().map(|secret| json!(secret)).collect();
+    assert_eq!((named, row.tellings), (vec![other["id"].clone()], vec![]));
+}
+
+#[tokio::test]
+async fn a_refresh_tells_again_when_another_began_and_ended_meanwhile() {
+    let scene = scene().await;
+    let id = scene.model().await;
+    for ends in [Ok(SourceCondition::Ready), Ok(SourceCondition::Failed)] {
+        let (plane, admin, namespace) = (
+            scene.world.plane.clone(),
+            scene.world.admin.clone(),
+            scene.world.namespace,
+        );
+        scene.gateway.register.during(move |_| async move {
+            let again = UpdateCredentialSource::default();
+            // It leaves the record as it was, and the gateway perhaps not.
+            let _ended = plane.update_credential_source(&admin, namespace, id, again).await;
+            Ok(SourceCondition::Ready)
+        });
+        scene.gateway.register.next(ends);
+        let told = count(&scene.gateway);
+        scene.refresh(id).await.unwrap();
+        assert_eq!(told.load(Ordering::Relaxed), 1);
+    }
 }
 
 #[tokio::test]

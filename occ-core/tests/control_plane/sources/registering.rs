@@ -1,7 +1,7 @@
 //! Registration of sources, and their deletion.
 
 use occ_core::{
-    control::{Once, RegisterCredentialSource, UpdateAgent, UpdateCredentialSource},
+    control::{UpdateAgent, UpdateCredentialSource},
     driver::{Action, EffectError, ResourceKind, SourceCondition},
     id::{NamespaceId, SecretId},
     reason::ApiCode,
@@ -236,34 +236,6 @@ async fn a_secret_that_changes_while_it_is_read_is_read_again() {
     scene.world.store.race(change("sk-canary-2222222222"));
     scene.refresh(id).await.unwrap();
     assert_eq!(scene.gateway.kept(id).unwrap(), ["sk-canary-2222222222"]);
-}
-
-#[tokio::test]
-async fn a_key_does_not_take_up_what_is_no_registration_any_more() {
-    let scene = scene().await;
-    let world = &scene.world;
-    let mut caller = world.admin.clone();
-    caller.conditions.once = Some(Once {
-        key: "k".to_owned(),
-        fingerprint: "0".repeat(64),
-    });
-    let register = async || {
-        let body = scene.body("model", "openai", "api_key", &json!({}));
-        let input: RegisterCredentialSource = serde_json::from_value(body).unwrap();
-        world
-            .plane
-            .register_credential_source(&caller, world.namespace, input)
-            .await
-    };
-    scene.gateway.register.next(Err(EffectError::UnknownOutcome));
-    register().await.unwrap_err();
-    let refused = register().await.unwrap_err();
-    is(
-        &refused,
-        ApiCode::ResourceConflict,
-        "The Idempotency-Key was used for a credential source that is there already",
-    );
-    assert_eq!(scene.rows().await, 1);
 }
 
 #[tokio::test]
