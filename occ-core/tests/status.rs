@@ -138,6 +138,7 @@ fn internal_reasons_read_as_progress_and_the_rest_as_themselves() {
             code,
             Pending::RevisionFinalizationIncomplete
                 | Pending::ComputeBindingIncomplete
+                | Pending::ProvisioningEffectPending
                 | Pending::NamespaceIncomplete
                 | Pending::ControllerShutdown
         );

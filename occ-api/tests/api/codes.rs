@@ -295,6 +295,7 @@ async fn every_code_of_a_deployment_is_answered_with_its_message() {
     let generic = [
         Pending::RevisionFinalizationIncomplete,
         Pending::ComputeBindingIncomplete,
+        Pending::ProvisioningEffectPending,
         Pending::NamespaceIncomplete,
         Pending::ControllerShutdown,
     ];

@@ -1,68 +1,90 @@
-//! Credentials that an operation generated beside a deletion of their Agent.
+//! Transport credentials that an operation has the Compute generate.
 
-use std::time::Duration;
-
-use tracing::Instrument as _;
+use uuid::Uuid;
 
 use super::{
     Answer, ControlPlane,
-    operation::{DRIVER_TIMEOUT, effect},
-    runtime::agent_ref,
+    commit::Tries,
+    operation::{effect, look},
+    runtime::{agent_ref, credentials_refusal},
 };
-use crate::resource::{Agent, AgentStatus};
+use crate::{
+    admission::Refusal,
+    driver::{DriverKind, EffectError, OperationContext},
+    id::AgentId,
+    store::{AgentRow, Change, Expect, Provisioning},
+};
 
-/// The first pause after a store or a driver that does not answer; each is twice as long as the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-
-/// What an operation takes back when a deletion came first: that may have looked before the credentials were there, and nobody
-/// looks after it.
-pub(super) struct Provisioned<'a> {
+/// What an operation generates, recorded before the Compute is asked: a deletion that comes first waits until it is over.
+pub(super) struct Generated<'a> {
     plane: &'a ControlPlane,
-    agent: Option<Agent>,
+    operation: Uuid,
+    agent: Option<AgentId>,
+    /// Whether something that was cut off may still come.
+    uncertain: bool,
 }
 
-impl<'a> Provisioned<'a> {
-    pub(super) const fn new(plane: &'a ControlPlane) -> Self {
-        Self { plane, agent: None }
-    }
-
-    /// Credentials of this Agent are about to be generated.
-    pub(super) fn of(&mut self, agent: &Agent) {
-        self.agent = Some(agent.clone());
-    }
-
-    /// Before the operation answers. After a refusal the Agent may be on its way out; while it is there, its credentials stay.
-    pub(super) async fn kept<T>(self, answer: Answer<T>) -> Answer<T> {
-        let (Some(agent), Err(_)) = (self.agent, &answer) else {
-            return answer;
-        };
-        // What refused the operation, such as a store that is away, may be in the way of this as well. It goes on when the caller
-        // has waited long enough.
-        let taken_back = tokio::spawn(take_back(self.plane.clone(), agent).in_current_span());
-        let _ = tokio::time::timeout(DRIVER_TIMEOUT, taken_back).await;
-        answer
-    }
-}
-
-/// Looks whether the Agent stays, and deletes its credentials when it does not, until both are done.
-async fn take_back(plane: ControlPlane, agent: Agent) {
-    let Some(credentials) = plane.drivers.compute.runtime_credentials() else {
-        return;
-    };
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match plane.store.agent(agent.namespace_id, agent.id).await {
-            Ok(Some(row)) if row.agent.status == AgentStatus::Active => return,
-            Ok(_) => match effect(credentials.delete(&plane.context(), &agent_ref(&agent))).await {
-                Ok(()) => return,
-                Err(cause) => {
-                    tracing::error!(agent = %agent.id, %cause, "credentials of a deleted Agent are left so far");
-                }
-            },
-            Err(cause) => tracing::warn!(agent = %agent.id, %cause, "whether credentials must go is not known so far"),
+impl<'a> Generated<'a> {
+    pub(super) fn new(plane: &'a ControlPlane) -> Self {
+        Self {
+            plane,
+            operation: crate::randomness::uuid(),
+            agent: None,
+            uncertain: false,
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// Generates the Agent's credentials without ever overwriting, and looks that they exist (spec/contracts 4.5). `false` when something
+    /// changed before, and the operation should look again.
+    pub(super) async fn provide(
+        &mut self,
+        cx: &OperationContext,
+        row: &AgentRow,
+        tries: &mut Tries<'_>,
+    ) -> Answer<bool> {
+        let Some(credentials) = self.plane.drivers.compute.runtime_credentials() else {
+            return Ok(true);
+        };
+        let store = &*self.plane.store;
+        let provisioning = Provisioning::of(store, row.agent.id).await?;
+        let begun = provisioning.begun(self.operation, store.now().await?);
+        let recorded = Change::new()
+            .expect(Expect::Agent(row.agent.id, row.version))
+            .state(vec![begun]);
+        if !tries.commit(recorded).await? {
+            return Ok(false);
+        }
+        self.agent = Some(row.agent.id);
+        let agent = agent_ref(&row.agent);
+        let made = effect(credentials.provision(cx, &agent)).await;
+        self.uncertain |= made == Err(EffectError::UnknownOutcome);
+        made.map_err(|error| credentials_refusal(&error))?;
+        match look(credentials.exist(cx, &agent)).await {
+            Ok(true) => Ok(true),
+            Ok(false) => Err(Refusal::driver_away(DriverKind::Compute)),
+            Err(error) => Err(credentials_refusal(&error)),
+        }
+    }
+
+    /// Once the operation asks for nothing more. What cannot be taken down now keeps a deletion waiting for as long as it may still come.
+    pub(super) async fn over(self) {
+        let Some(agent) = self.agent.filter(|_| !self.uncertain) else {
+            return;
+        };
+        let store = &*self.plane.store;
+        let mut tries = Tries::new(store);
+        let ended = async {
+            loop {
+                let Some(ended) = Provisioning::of(store, agent).await?.ended(self.operation) else {
+                    return Ok::<_, Refusal>(());
+                };
+                if tries.commit(Change::new().state(vec![ended])).await? {
+                    return Ok(());
+                }
+            }
+        };
+        if let Err(refusal) = ended.await {
+            tracing::warn!(%agent, code = refusal.code().code(), "that credentials are generated could not be taken down");
+        }
     }
 }

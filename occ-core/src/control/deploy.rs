@@ -8,8 +8,8 @@ use super::{
     Answer, Caller, ControlPlane, RevisionView,
     commit::Tries,
     configurations::bound,
-    credentials::Provisioned,
-    operation::{Operation, Scope, effect, look},
+    credentials::Generated,
+    operation::{Operation, Scope, look},
     runtime::{agent_ref, credentials_refusal},
     secrets::identity_of,
 };
@@ -68,10 +68,11 @@ impl ControlPlane {
         id: AgentId,
         earlier: Option<RevisionId>,
     ) -> Answer<RevisionView> {
-        let mut provisioned = Provisioned::new(self);
+        let mut generated = Generated::new(self);
         // It holds all that an admission reads and freezes: too much for the futures of its callers.
-        let answer = Box::pin(self.next_version(op, namespace, id, earlier, &mut provisioned)).await;
-        provisioned.kept(answer).await
+        let answer = Box::pin(self.next_version(op, namespace, id, earlier, &mut generated)).await;
+        generated.over().await;
+        answer
     }
 
     /// The next version: of the draft, or of what an earlier version saved.
@@ -81,7 +82,7 @@ impl ControlPlane {
         namespace: NamespaceId,
         id: AgentId,
         earlier: Option<RevisionId>,
-        provisioned: &mut Provisioned<'_>,
+        generated: &mut Generated<'_>,
     ) -> Answer<RevisionView> {
         let caller = op.principal();
         let mut first = vec![deploy::permission(caller, namespace, id)];
@@ -144,9 +145,8 @@ impl ControlPlane {
             };
             let admitted = deploy::admit(&inputs)?;
             let row = draft.as_ref().ok_or_else(Refusal::not_found)?;
-            if admitted.provision_credentials {
-                provisioned.of(&row.agent);
-                self.provision_credentials(&cx, &row.agent).await?;
+            if admitted.provision_credentials && !generated.provide(&cx, row, &mut tries).await? {
+                continue;
             }
             let frozen = Frozen::of(&row.agent, admitted, &read);
             let source = Source {
@@ -317,22 +317,6 @@ impl ControlPlane {
             document,
             secrets: secrets.into_iter().collect(),
             credentials,
-        }
-    }
-
-    /// Creates the Agent's transport credentials without ever overwriting, and looks that they exist (spec/contracts 4.5).
-    pub(super) async fn provision_credentials(&self, cx: &OperationContext, agent: &Agent) -> Answer<()> {
-        let Some(credentials) = self.drivers.compute.runtime_credentials() else {
-            return Ok(());
-        };
-        let agent = agent_ref(agent);
-        effect(credentials.provision(cx, &agent))
-            .await
-            .map_err(|error| credentials_refusal(&error))?;
-        match look(credentials.exist(cx, &agent)).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Refusal::driver_away(DriverKind::Compute)),
-            Err(error) => Err(credentials_refusal(&error)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Answer, Caller, ControlPlane, CredentialStatus, DiagnosticsView, LogsView,
     commit::Tries,
-    credentials::Provisioned,
+    credentials::Generated,
     operation::{Scope, look},
     redaction::Redaction,
 };
@@ -189,7 +189,7 @@ impl ControlPlane {
                 .runtime_credentials()
                 .ok_or(Refusal::new(ApiCode::NotImplemented))?;
             let mut tries = Tries::new(&*self.store);
-            let mut provisioned = Provisioned::new(self);
+            let mut generated = Generated::new(self);
             let answer = async {
                 loop {
                     let status = self.live_namespace(namespace).await?.namespace.status;
@@ -212,8 +212,9 @@ impl ControlPlane {
                             "The Agent has versions already. An operator must restore its credentials.",
                         ));
                     }
-                    provisioned.of(&row.agent);
-                    self.provision_credentials(&cx, &row.agent).await?;
+                    if !generated.provide(&cx, &row, &mut tries).await? {
+                        continue;
+                    }
                     let change = Change::new()
                         .expect(Expect::Agent(agent, row.version))
                         .expect(Expect::RevisionCount(agent, 0))
@@ -227,7 +228,8 @@ impl ControlPlane {
                 }
             }
             .await;
-            provisioned.kept(answer).await
+            generated.over().await;
+            answer
         })
         .await
     }

@@ -27,6 +27,7 @@ vocabulary! {
         RefusedCandidateStopPending = "REFUSED_CANDIDATE_STOP_PENDING", "The version was refused and its workload is not stopped yet; the stop is repeated.";
         AgentStopYielded = "AGENT_STOP_YIELDED", "The Agent is being stopped; its gateway is still draining.";
         PredecessorStopYielded = "PREDECESSOR_STOP_YIELDED", "The previous version's gateway is still draining; this version starts after it.";
+        ProvisioningEffectPending = "PROVISIONING_EFFECT_PENDING", "Credentials of the Agent may still be being generated; its deletion goes on once they are there to be deleted.";
         NamespaceIncomplete = "NAMESPACE_INCOMPLETE", "The Compute has not finished the Namespace yet.";
         ReconciliationPending = "RECONCILIATION_PENDING", "The work is in progress.";
         ControllerShutdown = "CONTROLLER_SHUTDOWN", "The control plane was shut down in the middle of an attempt; the work is taken up again.";

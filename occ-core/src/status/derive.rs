@@ -124,6 +124,7 @@ const fn shown(code: Pending) -> Pending {
     match code {
         Pending::RevisionFinalizationIncomplete
         | Pending::ComputeBindingIncomplete
+        | Pending::ProvisioningEffectPending
         | Pending::NamespaceIncomplete
         | Pending::ControllerShutdown => Pending::ReconciliationPending,
         code => code,

@@ -14,6 +14,7 @@ mod detached;
 mod owned;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod provisioning;
 mod record;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row;
@@ -29,6 +30,7 @@ pub use account::{
 pub use bindings::BindingsOf;
 pub use change::{Change, CommitError, Expect, Taken, Write};
 pub use owned::OwnedRow;
+pub(crate) use provisioning::Provisioning;
 pub use record::{
     AgentRow, ConfigurationRow, Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
     NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion,

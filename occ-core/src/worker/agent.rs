@@ -127,7 +127,8 @@ fn delete_step(pass: &Pass) -> Result<Step, Step> {
     match &pass.progress.credentials_deleted {
         None => return Err(Step::DeleteCredentials(agent_ref(agent))),
         Some(Err(error)) => return Err(finish(effect_failed(error))),
-        Some(Ok(())) => {}
+        Some(Ok(false)) => return Err(finish(Outcome::Draining(Pending::ProvisioningEffectPending))),
+        Some(Ok(true)) => {}
     }
     match &pass.progress.agent_deleted {
         None => return Err(Step::DeleteAgent(agent_ref(agent))),

@@ -18,15 +18,16 @@ use super::{
 use crate::{
     audit::Authorization,
     driver::{
-        AccessRequest, Attachment, AttachmentCondition, DriverIdentity, DriverState, EffectError, EffectResult, Fault,
-        FaultKind, Maintenance, OperationContext, RevisionObservation, RevisionRef, SourceIdentity,
+        AccessRequest, AgentRef, Attachment, AttachmentCondition, DriverIdentity, DriverState, EffectError,
+        EffectResult, Fault, FaultKind, Maintenance, OperationContext, RevisionObservation, RevisionRef,
+        SourceIdentity,
     },
     installation::Drivers,
     randomness,
     reason::{Failure, Pending},
     resource::{ComputeIdentity, DesiredRuntimeState, PrincipalId},
     revision,
-    store::{Change, CommitError, Expect, PassRead, Store, StoreError, StoreResult, Write},
+    store::{Change, CommitError, Expect, PassRead, Provisioning, Store, StoreError, StoreResult, Write},
     time::Clock,
     work::{Claim, Lease, Policy, Target, Transition},
 };
@@ -254,13 +255,7 @@ impl Interpreter<'_> {
                 }
                 None => Ok(()),
             }),
-            Step::DeleteCredentials(agent) => Event::CredentialsDeleted(match compute.runtime_credentials() {
-                Some(credentials) => {
-                    let effect = credentials.delete(cx, &agent);
-                    self.call("compute.delete_credentials", effect).await
-                }
-                None => Ok(()),
-            }),
+            Step::DeleteCredentials(agent) => Event::CredentialsDeleted(self.delete_credentials(pass, &agent).await),
             Step::DeleteAgent(agent) => {
                 let effect = compute.delete_agent(cx, &agent);
                 Event::AgentDeleted(self.call("compute.delete_agent", effect).await)
@@ -290,6 +285,29 @@ impl Interpreter<'_> {
         let result = self.cx.run(effect).instrument(span.clone()).await;
         telemetry::called(&span, &result);
         result
+    }
+
+    /// Whether they are: not as long as some may still be generated, which nobody would delete after this pass.
+    async fn delete_credentials(&self, pass: &Pass, agent: &AgentRef) -> EffectResult<bool> {
+        let Some(credentials) = self.shared.drivers.compute.runtime_credentials() else {
+            return Ok(true);
+        };
+        let store = &*self.shared.store;
+        let unread = |_| Fault::new("read which credentials are being generated", FaultKind::Unavailable);
+        let provisioning = Provisioning::of(store, agent.id).await.map_err(unread)?;
+        if provisioning.is_under_way(pass.read.now) {
+            return Ok(false);
+        }
+        let effect = credentials.delete(&self.cx, agent);
+        self.call("compute.delete_credentials", effect).await?;
+        if let Some(over) = provisioning.over() {
+            let change = Change::new()
+                .expect(Expect::ClaimHeld(pass.claim.token))
+                .state(vec![over]);
+            let kept = |_| Fault::new("forget which credentials were being generated", FaultKind::Unavailable);
+            store.commit(change).await.map_err(kept)?;
+        }
+        Ok(true)
     }
 
     async fn prepare(&self, pass: &Pass) -> EffectResult<RevisionObservation> {

@@ -103,7 +103,7 @@ pub struct Progress {
     /// Retirements that were tried.
     pub retired: BTreeMap<RevisionId, EffectResult<Stop>>,
     /// The removal of runtime credentials.
-    pub credentials_deleted: Option<EffectResult<()>>,
+    pub credentials_deleted: Option<EffectResult<bool>>,
     /// The removal of what Compute held of the Agent.
     pub agent_deleted: Option<EffectResult<Stop>>,
     /// How the use of a credential source is, after the gateway was asked to end it.
@@ -209,8 +209,8 @@ pub enum Event {
     PointerMoved(EffectResult<bool>),
     /// Of [`Step::DiscardSetup`].
     Discarded(EffectResult<()>),
-    /// Of [`Step::DeleteCredentials`].
-    CredentialsDeleted(EffectResult<()>),
+    /// Of [`Step::DeleteCredentials`]: whether they are, which they are not as long as some may still be generated.
+    CredentialsDeleted(EffectResult<bool>),
     /// Of [`Step::DeleteAgent`].
     AgentDeleted(EffectResult<Stop>),
     /// Of [`Step::Withdraw`].

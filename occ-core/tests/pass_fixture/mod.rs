@@ -517,7 +517,7 @@ impl Scene {
                     Event::PointerMoved(answers.pointer.clone())
                 }
                 Step::DiscardSetup(..) => Event::Discarded(Ok(())),
-                Step::DeleteCredentials(_) => Event::CredentialsDeleted(Ok(())),
+                Step::DeleteCredentials(_) => Event::CredentialsDeleted(Ok(true)),
                 Step::DeleteAgent(_) => Event::AgentDeleted(Ok(Stop::Stopped)),
                 Step::Withdraw(..) => Event::Withdrawn(answers.withdrawn.clone()),
             };

@@ -76,6 +76,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("RECONCILIATION_FAILED", "for rows of other versions; status"),
     (
+        "PROVISIONING_EFFECT_PENDING",
+        "of deletions, which have no deployment; control_plane credentials",
+    ),
+    (
         "NAMESPACE_INCOMPLETE",
         "of Namespaces, which have no deployment; worker_decide",
     ),
