@@ -182,6 +182,11 @@ impl ControlPlane {
                     tries.commit(mark(true, "begun").expect(unreferenced)).await?;
                     continue;
                 }
+                if account.unsettled(self.store.now().await?) {
+                    return Err(Refusal::unavailable(
+                        "A token of the service account may still be being issued. Delete it again in a minute.",
+                    ));
+                }
                 let mut change = self
                     .delete_issued(&account, token.as_ref())
                     .await?

@@ -4,12 +4,13 @@ use uuid::Uuid;
 
 use super::{
     Answer, ControlPlane,
-    commit::Tries,
+    commit::{Tries, Uncommitted},
     operation::{effect, look},
     runtime::{agent_ref, credentials_refusal},
 };
 use crate::{
     admission::Refusal,
+    audit::AuditEvent,
     driver::{DriverKind, EffectError, OperationContext},
     id::AgentId,
     store::{AgentRow, Change, Expect, Provisioning},
@@ -34,12 +35,13 @@ impl<'a> Generated<'a> {
         }
     }
 
-    /// Generates the Agent's credentials without ever overwriting, and looks that they exist (spec/contracts 4.5). `false` when something
-    /// changed before, and the operation should look again.
+    /// Generates the Agent's credentials without ever overwriting, and looks that they exist (spec/contracts 4.5). That it begins is in the
+    /// audit, whatever becomes of it. `false` when something changed before, and the operation should look again.
     pub(super) async fn provide(
         &mut self,
         cx: &OperationContext,
         row: &AgentRow,
+        begins: AuditEvent,
         tries: &mut Tries<'_>,
     ) -> Answer<bool> {
         let Some(credentials) = self.plane.drivers.compute.runtime_credentials() else {
@@ -50,9 +52,16 @@ impl<'a> Generated<'a> {
         let begun = provisioning.begun(self.operation, store.now().await?);
         let recorded = Change::new()
             .expect(Expect::Agent(row.agent.id, row.version))
-            .state(vec![begun]);
-        if !tries.commit(recorded).await? {
-            return Ok(false);
+            .state(vec![begun])
+            .audit(begins.with("phase", "begun"));
+        match tries.commit(recorded).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(Uncommitted::Certain(refusal)) => return Err(refusal),
+            // A record of what then never begins does no harm.
+            Err(Uncommitted::Unknown(_)) => {
+                return Err(Refusal::unavailable("The database is unavailable; nothing was done."));
+            }
         }
         self.agent = Some(row.agent.id);
         let agent = agent_ref(&row.agent);

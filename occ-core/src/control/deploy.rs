@@ -145,8 +145,11 @@ impl ControlPlane {
             };
             let admitted = deploy::admit(&inputs)?;
             let row = draft.as_ref().ok_or_else(Refusal::not_found)?;
-            if admitted.provision_credentials && !generated.provide(&cx, row, &mut tries).await? {
-                continue;
+            if admitted.provision_credentials {
+                let begins = op.event(ResourceRef::agent(namespace, id), &allowed);
+                if !generated.provide(&cx, row, begins, &mut tries).await? {
+                    continue;
+                }
             }
             let frozen = Frozen::of(&row.agent, admitted, &read);
             let source = Source {

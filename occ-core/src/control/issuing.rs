@@ -4,6 +4,10 @@
 //! the id, ends what may have been issued under it, and asks under another. So an account never keeps two tokens, and two attempts
 //! at once never share one.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::{
     AccountView, Answer, Caller, ControlPlane,
     commit::{Tries, Uncommitted},
@@ -16,7 +20,7 @@ use crate::{
     audit::Authorization,
     driver::{
         AccountIdentity, Action, DriverKind, EffectError, EffectResult, ResourceRef, SecretIdentity,
-        ServiceAccountDriver,
+        ServiceAccountDriver, StateWrite,
     },
     id::{NamespaceId, SecretId, ServiceAccountId},
     reason::ApiCode,
@@ -31,6 +35,9 @@ use crate::{
 /// What a driver of another selection made is never touched through the selected one.
 const OF_OTHER_DRIVER: &str = "The service account's token is another Service Account Driver's than the selected one. Select that driver to change or delete the account.";
 
+/// For so long an attempt asks for something new (see [`ServiceAccount::LATE`]).
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// One attempt at a token: what it asked for, and how far it came.
 struct Attempt<'a> {
     plane: &'a ControlPlane,
@@ -40,6 +47,9 @@ struct Attempt<'a> {
     /// The account as this attempt recorded it.
     account: ServiceAccount,
     token: TokenRequest,
+    begun: Instant,
+    /// Whether something that was cut off may still come.
+    uncertain: bool,
     at: Option<ProviderAccount>,
     stored: Option<BackendRef>,
 }
@@ -71,7 +81,9 @@ impl ControlPlane {
                 let token = TokenRequest {
                     id: crate::randomness::uuid(),
                     secret_id: SecretId::random(),
+                    since: self.store.now().await?,
                 };
+                let asked = Instant::now();
                 let begun = begun(&account, binding, token);
                 let change = Change::new()
                     .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
@@ -88,6 +100,8 @@ impl ControlPlane {
                     allowed: &allowed,
                     account: begun,
                     token,
+                    begun: asked,
+                    uncertain: false,
                     at: None,
                     stored: None,
                 };
@@ -202,8 +216,9 @@ impl Attempt<'_> {
         let plane = self.plane;
         let cx = plane.context();
         let identity = account_identity(&self.account);
+        self.in_time()?;
         let at = effect(self.driver.create(&cx, &identity)).await;
-        let at = at.map_err(|error| told(&error))?;
+        let at = self.known(at).map_err(|error| told(&error))?;
         self.at = Some(at.clone());
         for left in self.left() {
             let ended = effect(self.driver.delete_credential(&cx, &identity, &at, left.id)).await;
@@ -213,11 +228,13 @@ impl Attempt<'_> {
                 .await
                 .map_err(|error| secret_away(&error))?;
         }
+        self.in_time()?;
         let value = effect(self.driver.create_credential(&cx, &identity, &at, self.token.id)).await;
-        let value = value.map_err(|error| told(&error))?;
+        let value = self.known(value).map_err(|error| told(&error))?;
         let named = token_identity(&self.account, self.token);
+        self.in_time()?;
         let stored = effect(plane.drivers.secret.create(&cx, &named, &value)).await;
-        let backend_ref = stored.map_err(|error| secret_away(&error))?;
+        let backend_ref = self.known(stored).map_err(|error| secret_away(&error))?;
         self.stored = Some(backend_ref.clone());
         let secret = Secret {
             id: named.id,
@@ -256,6 +273,20 @@ impl Attempt<'_> {
         Ok(committed.then_some(view))
     }
 
+    fn known<T>(&mut self, result: EffectResult<T>) -> EffectResult<T> {
+        self.uncertain |= matches!(result, Err(EffectError::UnknownOutcome));
+        result
+    }
+
+    /// A deletion does not wait for longer than it takes what was begun by now to end.
+    fn in_time(&self) -> Answer<()> {
+        if self.begun.elapsed() < PATIENCE {
+            Ok(())
+        } else {
+            Err(Refusal::driver_away(DriverKind::ServiceAccount))
+        }
+    }
+
     /// What earlier attempts asked for.
     fn left(&self) -> Vec<TokenRequest> {
         let binding = self.account.binding.as_ref();
@@ -277,20 +308,38 @@ impl Attempt<'_> {
             let named = token_identity(&self.account, self.token);
             self.plane.forget_value(&named, at).await;
         }
-        let mut ended = self.account.clone();
-        ended.version += 1;
-        if let Some(binding) = &mut ended.binding {
+        if self.uncertain {
+            return;
+        }
+        let staged = cx.state().take_staged();
+        if let Err(refusal) = self.ended(staged).await {
+            tracing::warn!(id = %identity.id, code = refusal.code().code(), "that a token has ended could not be recorded");
+        }
+    }
+
+    /// Records that the token is not there any more, also in an account whose deletion began meanwhile, which waits for it.
+    async fn ended(&self, staged: Vec<StateWrite>) -> Answer<()> {
+        let (namespace, id) = (self.account.namespace_id, self.account.id);
+        let mut tries = Tries::new(&*self.plane.store);
+        loop {
+            let mut ended = self.plane.account(namespace, id).await?;
+            let before = ended.version;
+            let Some(binding) = ended.binding.as_mut().filter(|one| one.tokens.contains(&self.token)) else {
+                return Ok(());
+            };
             binding.account = self.at.clone().or(binding.account.take());
             binding.tokens.retain(|token| *token != self.token);
+            ended.version += 1;
+            let resource = ResourceRef::service_account(namespace, id);
+            let change = Change::new()
+                .expect(Expect::Owned(id.to_string(), before))
+                .write(Write::UpdateOwned((&ended).into()))
+                .state(staged.clone())
+                .audit(self.op.event(resource, self.allowed).with("phase", "ended"));
+            if tries.commit(change).await? {
+                return Ok(());
+            }
         }
-        let resource = ResourceRef::service_account(ended.namespace_id, ended.id);
-        let change = Change::new()
-            .expect(Expect::Owned(ended.id.to_string(), self.account.version))
-            .write(Write::UpdateOwned((&ended).into()))
-            .state(cx.state().take_staged())
-            .audit(self.op.event(resource, self.allowed).with("phase", "ended"));
-        // Whoever changed the account meanwhile found the token in it.
-        let _ = self.plane.store.commit(change).await;
     }
 }
 

@@ -212,7 +212,8 @@ impl ControlPlane {
                             "The Agent has versions already. An operator must restore its credentials.",
                         ));
                     }
-                    if !generated.provide(&cx, &row, &mut tries).await? {
+                    let begins = op.event(resource.clone(), &allowed);
+                    if !generated.provide(&cx, &row, begins, &mut tries).await? {
                         continue;
                     }
                     let change = Change::new()

@@ -1,5 +1,7 @@
 //! Small resources of a Namespace, whose content the engine alone interprets: service accounts and Presets (spec/engine 1.7).
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -79,6 +81,13 @@ pub struct TokenRequest {
     pub id: Uuid,
     /// The Secret that the token's value becomes.
     pub secret_id: SecretId,
+    /// When it was recorded; long ago when an earlier version did not say.
+    #[serde(default = "long_ago")]
+    pub since: Timestamp,
+}
+
+const fn long_ago() -> Timestamp {
+    Timestamp::from_millis(0)
 }
 
 /// What a Service Account Driver has of a service account (private; spec/engine 1.7).
@@ -125,6 +134,18 @@ impl ServiceAccount {
         let token = credential.kind == AccountCredentialKind::AccessToken;
         let binding = self.binding.as_ref().filter(|_| token)?;
         Some((credential.secret_id, binding))
+    }
+
+    /// For how long a token that was asked for and is not known to have ended may still come: for 30 seconds an attempt begins something new, 30
+    /// more of a call, and the time between the record and the first call.
+    pub const LATE: Duration = Duration::from_secs(70);
+
+    /// Whether a token may still be issued of which nobody knows, after which what was deleted at the provider would be there again.
+    pub fn unsettled(&self, now: Timestamp) -> bool {
+        let issued = self.issued().map(|(secret, _)| secret);
+        let tokens = self.binding.iter().flat_map(|binding| &binding.tokens);
+        let mut asked = tokens.filter(|token| Some(token.secret_id) != issued);
+        asked.any(|token| now.since(token.since) < Self::LATE)
     }
 }
 

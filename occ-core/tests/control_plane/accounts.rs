@@ -366,9 +366,10 @@ async fn an_attempt_that_fails_leaves_nothing_and_can_be_repeated() {
     scene.vault.set_away(false);
     let row = scene.row().await;
     assert_eq!(row.credential, None);
-    assert!(
-        row.binding.unwrap().tokens.is_empty(),
-        "nothing is owed to the provider"
+    assert_eq!(
+        row.binding.unwrap().tokens.len(),
+        1,
+        "what was cut off may still come, and of the others nothing is left"
     );
     assert!(scene.provider.tokens(scene.account).unwrap().is_empty() && scene.vault.is_empty());
     scene.issue().await.unwrap();

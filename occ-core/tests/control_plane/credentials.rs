@@ -1,7 +1,7 @@
-//! Credentials that the Compute makes for an Agent: when, for whom, and taken back.
+//! Credentials that the Compute makes for an Agent: when, and for whom.
 
 use occ_core::{
-    driver::{Action, Fault, FaultKind, ResourceKind},
+    driver::{Action, ResourceKind},
     reason::ApiCode,
 };
 use occ_test_support::drivers::{NullCompute, World};
@@ -75,53 +75,4 @@ async fn a_compute_that_generates_no_credentials_is_not_asked_for_any() {
         .await
         .unwrap();
     assert!(world.compute.calls().is_empty());
-}
-
-/// A deletion that began meanwhile may have looked for credentials before these were there.
-#[tokio::test]
-async fn credentials_that_a_deletion_overtook_are_taken_back() {
-    let world = World::new().await;
-    for by_hand in [false, true] {
-        let agent = world.deployable(if by_hand { "by-hand" } else { "deployed" }).await.id;
-        let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
-        world.compute.provision_credentials.during(move |_| async move {
-            plane.delete_agent(&admin, namespace, agent).await.expect("the Agent");
-            Ok(())
-        });
-        let refusal = if by_hand {
-            let answer = world
-                .plane
-                .provision_runtime_credentials(&world.admin, world.namespace, agent);
-            answer.await.expect_err("the Agent is being deleted")
-        } else {
-            let answer = world.plane.deploy_agent(&world.admin, world.namespace, agent);
-            answer.await.expect_err("the Agent is being deleted")
-        };
-        assert_eq!(refusal.code(), ApiCode::AgentDeleting);
-        assert!(!world.compute.has_credentials(agent));
-    }
-}
-
-/// What refuses the deployment is in the way of taking the credentials back, too.
-#[tokio::test]
-async fn credentials_that_a_deletion_overtook_are_taken_back_once_that_is_possible() {
-    let world = World::new().await;
-    let agent = world.deployable("triage").await.id;
-    let (plane, admin, namespace) = (world.plane.clone(), world.admin.clone(), world.namespace);
-    world.compute.provision_credentials.during(move |_| async move {
-        plane.delete_agent(&admin, namespace, agent).await.expect("the Agent");
-        Ok(())
-    });
-    for _ in 0..2 {
-        world
-            .compute
-            .delete_credentials
-            .next(Err(Fault::new("reach the runtime", FaultKind::Unavailable).into()));
-    }
-    let refusal = world.plane.deploy_agent(&world.admin, namespace, agent).await;
-    assert_eq!(
-        refusal.expect_err("the Agent is being deleted").code(),
-        ApiCode::AgentDeleting
-    );
-    assert!(!world.compute.has_credentials(agent));
 }

@@ -52,17 +52,24 @@ async fn a_deployment_commits_the_version_its_work_and_its_audit_together() {
         (DesiredRuntimeState::Running, None)
     );
     let audit = world.store.take_audit();
-    assert_eq!(audit.len(), 1);
+    let [begun, deployed] = &*audit else {
+        panic!("{audit:?}");
+    };
     assert_eq!(
-        (audit[0].action.as_str(), audit[0].resource.kind),
+        (begun.resource.kind, begun.details["phase"].as_str()),
+        (ResourceKind::Agent, Some("begun")),
+        "the credentials are told of before they are made"
+    );
+    assert_eq!(
+        (deployed.action.as_str(), deployed.resource.kind),
         ("openclaw.agents.deploy", ResourceKind::AgentRevision)
     );
-    let asked = &audit[0].authorization.as_ref().unwrap().request;
+    let asked = &deployed.authorization.as_ref().unwrap().request;
     assert_eq!(
         (asked.action, asked.resource.id.as_str()),
         (Action::Deploy, agent.id.to_string().as_str())
     );
-    assert_eq!(audit[0].request_id, Some(world.admin.request));
+    assert_eq!(deployed.request_id, Some(world.admin.request));
     assert!(
         world.compute.has_credentials(agent.id),
         "the first deployment makes the transport credentials"
@@ -150,6 +157,8 @@ async fn parallel_deployments_are_numbered_without_gaps() {
 async fn an_unknown_outcome_is_reported_and_never_repeated() {
     let world = World::new().await;
     let agent = world.deployable("triage").await;
+    // After the record of the credentials that are being made.
+    world.store.race(async {});
     world.store.lose_answer();
     let refusal = world
         .plane
@@ -170,6 +179,7 @@ async fn an_unknown_outcome_is_reported_and_never_repeated() {
 async fn a_failed_commit_leaves_neither_version_nor_work_nor_desired_state() {
     let world = World::new().await;
     let agent = world.deployable("triage").await;
+    world.store.race(async {});
     world.store.fail(CommitError::Unavailable);
     let refusal = world
         .plane

@@ -242,6 +242,11 @@ impl NullCompute {
         lock(&self.state).credentials.remove(&agent);
     }
 
+    /// The Agent's credentials appear, as when a call that was cut off takes effect after all.
+    pub fn find_credentials(&self, agent: AgentId) {
+        lock(&self.state).credentials.insert(agent);
+    }
+
     /// What this version was last asked to run.
     pub fn planned(&self, revision: RevisionId) -> Option<WorkloadPlan> {
         lock(&self.state).planned.get(&revision).cloned()
