@@ -218,10 +218,12 @@ fn unreadable(error: &axum::Error) -> Refusal {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    // Of two, somebody on the way may have believed the other.
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let value = value.to_str().unwrap_or_default();
     let mut parts = value.split(';').map(|part| part.trim().to_ascii_lowercase());
     parts.next().as_deref() == Some("application/json") && parts.all(|part| part == "charset=utf-8" || part.is_empty())
 }

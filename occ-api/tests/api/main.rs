@@ -6,6 +6,7 @@ mod agent_tokens;
 mod codes;
 mod conditions;
 mod deployments;
+mod garbage;
 mod http;
 mod impossible;
 mod lists;

@@ -43,7 +43,11 @@ impl Served {
 
     /// Trusting this around it.
     pub async fn with(access: occ_api::Access) -> Self {
-        let world = World::builder().store(store().await).build().await;
+        Self::trusting(World::builder().store(store().await).build().await, access).await
+    }
+
+    /// Serves this world, trusting this around it.
+    pub async fn trusting(world: World, access: occ_api::Access) -> Self {
         let router = occ_api::router_with(world.plane.clone(), access);
         Self::routing(world, router).await
     }

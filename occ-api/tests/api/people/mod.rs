@@ -1,9 +1,9 @@
 //! People who sign in: their sessions, and the accounts that administrators keep.
 
 mod accounts;
-mod browser;
+pub mod browser;
 mod leaks;
-mod oidc;
+pub mod oidc;
 mod proxies;
 mod sessions;
 mod sign_in;

@@ -1,5 +1,6 @@
 //! Drivers for tests of the engine: scripted ones that run nothing, and the embedded ones composed over an in-memory database.
 
+mod furnished;
 mod iam;
 mod issuing_accounts;
 mod mediating_gateway;
@@ -12,6 +13,7 @@ mod recording_store;
 mod script;
 mod world;
 
+pub use furnished::{Furnished, Ids, Selection};
 pub use iam::ScriptedIam;
 pub use issuing_accounts::IssuingAccounts;
 pub use mediating_gateway::MediatingGateway;

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::browser::Browser;
 use crate::served::{Seen, Served};
 
-fn grace() -> Person {
+pub fn grace() -> Person {
     Person {
         subject: "grace|1".to_owned(),
         email: "grace@example.com".to_owned(),
@@ -24,7 +24,7 @@ fn grace() -> Person {
     }
 }
 
-fn settings(provider: &OidcProvider, first_sign_in: FirstSignIn) -> OidcSettings {
+pub fn settings(provider: &OidcProvider, first_sign_in: FirstSignIn) -> OidcSettings {
     OidcSettings {
         issuer: provider.issuer(),
         client_id: CLIENT_ID.to_owned(),
