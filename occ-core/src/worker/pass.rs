@@ -244,6 +244,8 @@ pub enum Outcome {
     Away(Dependency),
     /// A stop is draining; no attempt is spent and no deadline applies.
     Draining(Pending),
+    /// A candidate is refused and must be stopped, which the next pass does; no attempt is spent and no deadline applies.
+    Refused(Failure),
     /// A refused candidate still has to be stopped; no attempt is spent and no deadline applies.
     RefusedStop {
         /// The refusal.

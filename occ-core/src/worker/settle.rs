@@ -37,6 +37,13 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
         // A version that waits for another to drain has its deadline; a stop has none.
         Outcome::Draining(Pending::PredecessorStopYielded) if pass.late => deadline(policy, None),
         Outcome::Draining(reason) => policy.wait(claim, *reason),
+        Outcome::Refused(refusal) => Transition::Defer {
+            reason: Pending::RefusedCandidateStopPending,
+            delay: Duration::ZERO,
+            refusal: Some(*refusal),
+            failed_stops: 0,
+            repeat_evidence: true,
+        },
         Outcome::RefusedStop {
             refusal,
             failed_stops,

@@ -292,8 +292,11 @@ impl Rules {
         match (transition, work.target) {
             (Transition::Fail { failure, .. }, Target::Revision { agent, revision, .. }) if is_refusal(*failure) => {
                 let pointer = data.agents.get(&agent).and_then(|row| row.agent.active_revision_id);
-                let due = pointer.is_none() || (self.exclusive && pointer != Some(revision));
-                let runs = self.runtime(|runtime| runtime.runs(agent, revision));
+                let (runs, routed) = self.runtime(|runtime| {
+                    let routed = runtime.routed.get(&agent) == Some(&revision);
+                    (runtime.runs(agent, revision), routed)
+                });
+                let due = pointer != Some(revision) && (pointer.is_none() || self.exclusive || routed);
                 self.hold(!(due && runs), || {
                     format!("{revision} is recorded as refused ({failure}) and still runs")
                 });
