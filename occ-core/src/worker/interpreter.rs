@@ -420,16 +420,25 @@ impl Interpreter<'_> {
                 desired: DesiredRuntimeState::Running,
             })
             .write(Write::ActiveRevision(agent, Some(to)));
-        match self.shared.store.commit(change).await {
-            Ok(()) => Ok(true),
-            Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
-                self.lapsed.cancel();
-                Err(EffectError::UnknownOutcome)
+        loop {
+            match self.shared.store.commit(change.clone()).await {
+                Ok(()) => return Ok(true),
+                Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
+                    self.lapsed.cancel();
+                    return Err(EffectError::UnknownOutcome);
+                }
+                Err(CommitError::Conflict(_)) => return Ok(false),
+                // Nothing was committed: what was prepared waits for the store, as a result does.
+                Err(CommitError::Unavailable | CommitError::NoSpace) if self.heartbeat.holds() => {
+                    let pause = tokio::time::sleep(STORE_PAUSE);
+                    if self.lapsed.run_until_cancelled(pause).await.is_none() {
+                        return Err(EffectError::UnknownOutcome);
+                    }
+                }
+                // Where the pointer is now is read before anything is concluded.
+                Err(CommitError::UnknownOutcome) => return Err(EffectError::UnknownOutcome),
+                Err(_) => return Err(Fault::new("move the Agent's pointer", FaultKind::Unavailable).into()),
             }
-            Err(CommitError::Conflict(_)) => Ok(false),
-            // The next pass reads where the pointer is.
-            Err(CommitError::UnknownOutcome) => Err(EffectError::UnknownOutcome),
-            Err(_) => Err(Fault::new("move the Agent's pointer", FaultKind::Unavailable).into()),
         }
     }
 }

@@ -242,7 +242,7 @@ pub enum Outcome {
     },
     /// A dependency is away; no attempt is spent, and at the deadline its own code ends the work.
     Away(Dependency),
-    /// A stop is draining; no attempt is spent and no deadline applies.
+    /// A stop or a retirement is draining; no attempt is spent and no deadline applies.
     Draining(Pending),
     /// A candidate is refused and must be stopped, which the next pass does; no attempt is spent and no deadline applies.
     Refused(Failure),

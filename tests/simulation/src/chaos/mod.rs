@@ -52,6 +52,7 @@ struct Profile {
     jumps: bool,
     denials: bool,
     concurrency: usize,
+    max_attempts: u32,
 }
 
 impl Profile {
@@ -76,13 +77,15 @@ impl Profile {
             jumps: dice.chance(120),
             denials: dice.chance(400),
             concurrency: *dice.pick(&[1, 2, 16]),
+            // With few of them, much ends in its last one.
+            max_attempts: *dice.pick(&[1, 2, 5, 5]),
         }
     }
 
     const fn policy(&self) -> Policy {
         Policy {
             lease: Duration::from_secs(5),
-            max_attempts: 5,
+            max_attempts: self.max_attempts,
             convergence_timeout: Duration::from_mins(15),
             concurrency: self.concurrency,
             poll_interval: Duration::from_secs(30),
@@ -141,6 +144,7 @@ async fn whole(dice: Dice, traced: bool) -> Rules {
     scene.iam.relent();
     scene.iam.set_away(false);
     rest::comes(&scene).await;
+    rest::serves(&scene).await;
     rest::settles(&scene, &dice).await;
     end.cancel();
     for worker in workers {

@@ -176,6 +176,12 @@ impl Rules {
         alter(&mut self.inner().runtime)
     }
 
+    /// Whether what runs in the end is for the engine to answer for. A worker that cannot know that its lease ended may cause an effect
+    /// beside the one that follows it, which nobody hears of.
+    pub const fn are_exact(&self) -> bool {
+        !self.jumps
+    }
+
     /// An effect of this operation begins for an Agent. No other operation's may be under way, beyond this very moment: the lease
     /// of one ends when that of the other begins.
     pub fn begin(&self, agent: AgentId, operation: Uuid) -> InFlight {
