@@ -139,3 +139,30 @@ fn a_predecessor_that_drains_has_no_deadline_once_the_version_serves() {
         ));
     }
 }
+
+/// Nobody goes on with a deployment that is past its deadline; what is selected is another matter.
+#[test]
+fn a_failing_attempt_past_the_deadline_is_the_last_unless_the_version_is_selected() {
+    let fails = || Answers {
+        authority: Err(EffectError::UnknownOutcome),
+        ..Answers::default()
+    };
+    let scene = Scene::first();
+    assert!(matches!(scene.run(&fails()).transition(), Transition::Retry { .. }));
+    assert!(matches!(
+        scene.late().run(&fails()).transition(),
+        Transition::Fail {
+            failure: Failure::ConvergenceDeadlineExceeded,
+            ..
+        }
+    ));
+    let mut selected = Scene::first();
+    selected.pointer_names_target();
+    let stopping = Scene::first().stopping();
+    for scene in [selected, stopping] {
+        assert!(matches!(
+            scene.late().run(&fails()).transition(),
+            Transition::Retry { .. }
+        ));
+    }
+}

@@ -60,7 +60,7 @@ pub struct Pass {
     pub read: PassRead,
     /// What the drivers are like.
     pub compute: ComputeFacts,
-    /// Whether the work's convergence deadline has passed.
+    /// Whether the work's convergence deadline had passed when it was claimed; of an outcome, when the pass ended.
     pub late: bool,
     /// What the steps so far brought.
     pub progress: Progress,

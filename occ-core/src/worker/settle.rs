@@ -55,6 +55,11 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
             failed_stops: *failed_stops,
             repeat_evidence: true,
         },
+        // Nobody goes on with what is past its deadline. A version that is selected is not given up for that.
+        Outcome::Retry {
+            reason: Pending::DependencyUnavailable,
+            ..
+        } if pass.late && has_deadline(&claim.target) && !selected(pass) => deadline(policy, None),
         Outcome::Retry { reason, exhausted } => policy.retry(claim, *reason, *exhausted, random),
         Outcome::Held { failure, preparation } => match failure.code.held() {
             Some(code) => Transition::Fail {

@@ -29,6 +29,9 @@ use tokio_util::sync::CancellationToken;
 use self::scene::Scene;
 use crate::memory::MemoryStore;
 
+/// Longer than nearly every effect that ends.
+const EFFECT_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// What became of a seed.
 #[derive(Debug)]
 pub struct Report {
@@ -89,6 +92,7 @@ impl Profile {
             convergence_timeout: Duration::from_mins(15),
             concurrency: self.concurrency,
             poll_interval: Duration::from_secs(30),
+            effect_timeout: EFFECT_TIMEOUT,
         }
     }
 }
