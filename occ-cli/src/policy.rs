@@ -21,6 +21,9 @@ pub(crate) fn from_environment() -> Done<Policy> {
     if let Some(value) = number("OCC_WORKER_CONVERGENCE_TIMEOUT_MS", 1, MAX_MILLIS)? {
         policy.convergence_timeout = Duration::from_millis(value);
     }
+    if let Some(value) = number("OCC_WORKER_EFFECT_TIMEOUT_MS", 1, MAX_MILLIS)? {
+        policy.effect_timeout = Duration::from_millis(value);
+    }
     if let Some(value) = number("OCC_WORKER_MAX_ATTEMPTS", 1, 1000)? {
         policy.max_attempts = u32::try_from(value).unwrap_or(u32::MAX);
     }

@@ -344,11 +344,11 @@ fn an_observation_of_another_version_is_refused_and_its_candidate_stopped() {
         other.revision_id = occ_core::id::RevisionId::random();
         Ok(other)
     }));
-    assert_eq!(run.steps, ["Authorize", "Prepare", "Stop 1", "Finish"]);
+    assert_eq!(run.steps, ["Authorize", "Prepare", "Finish"]);
     assert!(matches!(
         run.transition(),
-        Transition::Fail {
-            failure: Failure::InvalidDriverObservation,
+        Transition::Defer {
+            refusal: Some(Failure::InvalidDriverObservation),
             ..
         }
     ));
@@ -369,8 +369,8 @@ fn a_warning_about_a_plugin_is_no_observation_of_the_version() {
     }));
     assert!(matches!(
         run.transition(),
-        Transition::Fail {
-            failure: Failure::InvalidDriverObservation,
+        Transition::Defer {
+            refusal: Some(Failure::InvalidDriverObservation),
             ..
         }
     ));

@@ -2,8 +2,10 @@
 
 mod pass_fixture;
 
+use std::time::Duration;
+
 use occ_core::{
-    driver::{EffectError, Fault, FaultKind, Stop},
+    driver::{ActivationOrder, EffectError, Fault, FaultKind, Stop},
     reason::{Failure, Pending, Success},
     work::{LastAttempt, Target, Transition},
     worker::{Authority, Outcome},
@@ -152,6 +154,82 @@ fn only_the_work_that_deploys_a_version_of_this_compute_stops_its_candidate() {
     left.harness_approved = false;
     for scene in [foreign, left] {
         assert_eq!(scene.run(&Answers::default()).steps, ["Finish"]);
+    }
+}
+
+/// The scene after a pass that waited: something of the candidate may run.
+fn tried(mut scene: Scene) -> Scene {
+    scene.last_attempt = Some(LastAttempt {
+        code: Pending::RevisionIncomplete,
+        at: scene.read.now,
+        refusal: None,
+        failed_stops: 0,
+    });
+    scene
+}
+
+/// Whoever dies during the stop must not take the refusal along (finding 1010).
+#[test]
+fn a_refusal_of_what_may_run_is_stored_before_its_first_stop() {
+    let denied = || answers(Ok(Authority::ActorGone), Ok(Stop::Stopped));
+    let run = tried(Scene::first()).run(&denied());
+    assert_eq!(run.steps, ["Authorize", "Finish"]);
+    assert_eq!(
+        run.transition(),
+        Transition::Defer {
+            reason: Pending::RefusedCandidateStopPending,
+            delay: Duration::ZERO,
+            refusal: Some(Failure::ActorRevoked),
+            failed_stops: 0,
+            repeat_evidence: true,
+        }
+    );
+    // Prepared in this very pass.
+    let run = Scene::first().run(&Answers::default().prepared(|_| Err(EffectError::Ownership)));
+    assert_eq!(run.steps, ["Authorize", "Prepare", "Finish"]);
+    assert!(matches!(
+        run.transition(),
+        Transition::Defer {
+            refusal: Some(Failure::OwnershipConflict),
+            ..
+        }
+    ));
+    // Then it is stopped, and only then it has failed. So is at once what nobody ever prepared.
+    for scene in [waiting(Scene::first(), Failure::ActorRevoked), Scene::first()] {
+        let run = scene.run(&denied());
+        assert_eq!(run.steps, ["Authorize", "Stop 1", "Finish"]);
+        assert!(matches!(
+            run.transition(),
+            Transition::Fail {
+                failure: Failure::ActorRevoked,
+                ..
+            }
+        ));
+    }
+}
+
+/// A Compute that activates before the pointer moves may route to a candidate that nobody selected.
+#[test]
+fn a_candidate_that_may_be_routed_to_is_stopped_before_its_refusal_is_recorded() {
+    let denied = || answers(Ok(Authority::ActorGone), Ok(Stop::Stopped));
+    let before = |mut scene: Scene| {
+        scene.order = ActivationOrder::BeforeCommit;
+        scene
+    };
+    let stored = |run: &pass_fixture::Run| matches!(run.transition(), Transition::Defer { refusal: Some(_), .. });
+    let run = before(tried(Scene::replacement())).run(&denied());
+    assert!(stored(&run), "{:?}", run.outcome);
+    let run = before(waiting(Scene::replacement(), Failure::ActorRevoked)).run(&denied());
+    assert_eq!(run.steps, ["Authorize", "Stop 2", "Finish"]);
+    let refused = Answers::default().activated(|_| Err(EffectError::Ownership));
+    let run = before(Scene::replacement()).run(&refused);
+    assert_eq!(run.steps, ["Authorize", "Prepare", "Reread", "Activate", "Finish"]);
+    assert!(stored(&run), "{:?}", run.outcome);
+    // Nothing was ever routed to these.
+    for scene in [before(Scene::replacement()), tried(Scene::replacement())] {
+        let run = scene.run(&denied());
+        assert_eq!(run.steps, ["Authorize", "Finish"]);
+        assert!(matches!(run.transition(), Transition::Fail { .. }));
     }
 }
 

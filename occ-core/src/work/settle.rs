@@ -21,6 +21,9 @@ pub struct Policy {
     pub concurrency: usize,
     /// How often an idle worker looks for work that nobody woke it for; eight times less often while it is woken for all.
     pub poll_interval: Duration,
+    /// How long one call of a driver may take. What it brought is not known then, and its lane is free for other work. Nothing that a
+    /// driver waits for belongs in one call: it says that it waits, and is asked again.
+    pub effect_timeout: Duration,
 }
 
 impl Default for Policy {
@@ -31,6 +34,7 @@ impl Default for Policy {
             convergence_timeout: Duration::from_mins(15),
             concurrency: 16,
             poll_interval: Duration::from_millis(2500),
+            effect_timeout: Duration::from_mins(5),
         }
     }
 }
@@ -139,9 +143,9 @@ impl Policy {
         self.poll_interval.saturating_mul(if hears { HEARS } else { 1 })
     }
 
-    /// Whether the claim's deployment is past its convergence deadline.
-    pub fn past_deadline(&self, claim: &Claim) -> bool {
-        claim.age() >= self.convergence_timeout
+    /// Whether the claim's deployment is past its convergence deadline, this long after it was claimed.
+    pub fn past_deadline(&self, claim: &Claim, since: Duration) -> bool {
+        claim.age().saturating_add(since) >= self.convergence_timeout
     }
 
     /// A retry, or the end when the attempts are spent.

@@ -2,14 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
     Authority, Event, Outcome, Pass, Progress, Step,
+    facts::facts,
     lease::Heartbeat,
-    pass::{ComputeFacts, StopRecord, revision_ref},
+    pass::StopRecord,
     publish::publish,
     runtime::{attachments, revision_context},
     telemetry,
@@ -19,14 +20,12 @@ use crate::{
     audit::Authorization,
     driver::{
         AccessRequest, AgentRef, Attachment, AttachmentCondition, DriverIdentity, DriverState, EffectError,
-        EffectResult, Fault, FaultKind, Maintenance, OperationContext, RevisionObservation, RevisionRef,
-        SourceIdentity,
+        EffectResult, Fault, FaultKind, OperationContext, RevisionObservation, RevisionRef, SourceIdentity,
     },
     installation::Drivers,
     randomness,
     reason::{Failure, Pending},
-    resource::{ComputeIdentity, DesiredRuntimeState, PrincipalId},
-    revision,
+    resource::{DesiredRuntimeState, PrincipalId},
     store::{Change, CommitError, Expect, PassRead, Provisioning, Store, StoreError, StoreResult, Write},
     time::Clock,
     work::{Claim, Lease, Policy, Target, Transition},
@@ -70,6 +69,7 @@ async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &Cancel
     let interpreter = Interpreter {
         shared,
         cx: context(shared, &claim, &lapsed),
+        claimed,
         lapsed,
         heartbeat: &heartbeat,
     };
@@ -141,19 +141,20 @@ impl crate::driver::StateReader for StateOf {
 struct Interpreter<'a> {
     shared: &'a Shared,
     cx: OperationContext,
+    claimed: Instant,
     lapsed: CancellationToken,
     heartbeat: &'a Heartbeat,
 }
 
 impl Interpreter<'_> {
     async fn drive(&self, claim: Claim) -> Result<(Outcome, Pass), Interrupted> {
-        let late = self.shared.policy.past_deadline(&claim);
         let read = self.read(&claim).await?;
         let mut compute = facts(&self.shared.drivers, &read);
         if let Target::NamespaceReady { .. } = claim.target {
             let found = self.answered(&claim, || self.shared.store.installation()).await?;
             compute.installation = found.map(|installation| installation.id);
         }
+        let late = self.shared.policy.past_deadline(&claim, Duration::ZERO);
         let mut pass = Pass {
             claim,
             read,
@@ -166,7 +167,10 @@ impl Interpreter<'_> {
                 return Err(Interrupted::CutOff);
             }
             match pass.decide() {
-                Step::Finish(outcome) => return Ok((*outcome, pass)),
+                Step::Finish(outcome) => {
+                    pass.late = self.shared.policy.past_deadline(&pass.claim, self.claimed.elapsed());
+                    return Ok((*outcome, pass));
+                }
                 step => {
                     let event = self.perform(step, &pass).await?;
                     // What a cancelled effect brought is not known; nothing is concluded from it.
@@ -210,11 +214,11 @@ impl Interpreter<'_> {
 
     async fn perform(&self, step: Step, pass: &Pass) -> Result<Event, Interrupted> {
         let compute = &self.shared.drivers.compute;
-        let cx = &self.cx;
+        let cx = &self.limited();
         let namespace = pass.read.namespace.as_ref().map(|row| &row.namespace);
         let missing = || EffectError::from(Fault::new("find the work's Namespace", FaultKind::Missing));
         Ok(match step {
-            Step::Authorize(requests) => Event::Authority(self.authorized(pass, &requests).await),
+            Step::Authorize(requests) => Event::Authority(self.authorized(cx, pass, &requests).await),
             Step::Bind(agent) => Event::Bound(match compute.agent_binding() {
                 Some(binding) => self.call("compute.bind_agent", binding.bind(cx, &agent)).await,
                 None => Ok(()),
@@ -233,13 +237,13 @@ impl Interpreter<'_> {
                 }
                 None => Err(missing()),
             }),
-            Step::Prepare => Event::Prepared(self.call("compute.prepare_revision", self.prepare(pass)).await),
-            Step::Activate => Event::Activated(self.call("compute.activate_revision", self.activate(pass)).await),
+            Step::Prepare => Event::Prepared(self.call("compute.prepare_revision", self.prepare(cx, pass)).await),
+            Step::Activate => Event::Activated(self.call("compute.activate_revision", self.activate(cx, pass)).await),
             Step::Deactivate(target) => {
                 let effect = compute.deactivate_revision(cx, &target);
                 Event::Deactivated(self.call("compute.deactivate_revision", effect).await)
             }
-            Step::Stop(target) => self.stop(&target).await,
+            Step::Stop(target) => self.stop(cx, &target).await,
             Step::Retire(target) => {
                 let effect = compute.retire_revision(cx, &target);
                 Event::Retired(target.id, self.call("compute.retire_revision", effect).await)
@@ -255,24 +259,38 @@ impl Interpreter<'_> {
                 }
                 None => Ok(()),
             }),
-            Step::DeleteCredentials(agent) => Event::CredentialsDeleted(self.delete_credentials(pass, &agent).await),
+            Step::DeleteCredentials(agent) => {
+                Event::CredentialsDeleted(self.delete_credentials(cx, pass, &agent).await)
+            }
             Step::DeleteAgent(agent) => {
                 let effect = compute.delete_agent(cx, &agent);
                 Event::AgentDeleted(self.call("compute.delete_agent", effect).await)
             }
-            Step::Withdraw(target, source) => Event::Withdrawn(self.withdraw(&target, &source).await),
+            Step::Withdraw(target, source) => Event::Withdrawn(self.withdraw(cx, &target, &source).await),
             Step::Finish(_) => return Err(Interrupted::CutOff),
         })
     }
 
-    /// A call of the Compute, until it ends or the claim does, in a span of its own.
+    /// What a driver is given for one call: it knows until when it may take.
+    fn limited(&self) -> OperationContext {
+        let deadline = self.shared.clock.now().plus(self.shared.policy.effect_timeout);
+        self.cx.clone().with_deadline(deadline)
+    }
+
+    /// A call of the Compute, until it ends, its time is over or the claim ends, in a span of its own.
     async fn call<T>(&self, name: &'static str, effect: impl Future<Output = EffectResult<T>>) -> EffectResult<T> {
         self.traced(name, self.shared.drivers.compute.identity(), effect).await
     }
 
-    async fn authorized(&self, pass: &Pass, requests: &[AccessRequest]) -> EffectResult<Authority> {
+    async fn authorized(
+        &self,
+        cx: &OperationContext,
+        pass: &Pass,
+        requests: &[AccessRequest],
+    ) -> EffectResult<Authority> {
         let iam = self.shared.drivers.iam.identity();
-        self.traced("iam.authorize", iam, self.authorize(pass, requests)).await
+        self.traced("iam.authorize", iam, self.authorize(cx, pass, requests))
+            .await
     }
 
     async fn traced<T>(
@@ -282,13 +300,16 @@ impl Interpreter<'_> {
         effect: impl Future<Output = EffectResult<T>>,
     ) -> EffectResult<T> {
         let span = telemetry::call(name, driver);
-        let result = self.cx.run(effect).instrument(span.clone()).await;
+        // The heartbeat goes on beside it, so that a call which never ends would hold its lane for ever.
+        let limited = timeout(self.shared.policy.effect_timeout, self.cx.run(effect));
+        let result = limited.instrument(span.clone()).await;
+        let result = result.unwrap_or(Err(EffectError::UnknownOutcome));
         telemetry::called(&span, &result);
         result
     }
 
     /// Whether they are: not as long as some may still be generated, which nobody would delete after this pass.
-    async fn delete_credentials(&self, pass: &Pass, agent: &AgentRef) -> EffectResult<bool> {
+    async fn delete_credentials(&self, cx: &OperationContext, pass: &Pass, agent: &AgentRef) -> EffectResult<bool> {
         let Some(credentials) = self.shared.drivers.compute.runtime_credentials() else {
             return Ok(true);
         };
@@ -298,7 +319,7 @@ impl Interpreter<'_> {
         if provisioning.is_under_way(pass.read.now) {
             return Ok(false);
         }
-        let effect = credentials.delete(&self.cx, agent);
+        let effect = credentials.delete(cx, agent);
         self.call("compute.delete_credentials", effect).await?;
         if let Some(over) = provisioning.over() {
             let change = Change::new()
@@ -310,43 +331,48 @@ impl Interpreter<'_> {
         Ok(true)
     }
 
-    async fn prepare(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
-        let attached = self.attached(pass).await?;
-        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read, &attached)?;
-        self.shared.drivers.compute.prepare_revision(&self.cx, &context).await
+    async fn prepare(&self, cx: &OperationContext, pass: &Pass) -> EffectResult<RevisionObservation> {
+        let attached = self.attached(cx, pass).await?;
+        let context = revision_context(&self.shared.drivers, cx, &pass.read, &attached)?;
+        self.shared.drivers.compute.prepare_revision(cx, &context).await
     }
 
-    async fn activate(&self, pass: &Pass) -> EffectResult<RevisionObservation> {
-        let attached = self.attached(pass).await?;
-        let context = revision_context(&self.shared.drivers, &self.cx, &pass.read, &attached)?;
-        self.shared.drivers.compute.activate_revision(&self.cx, &context).await
+    async fn activate(&self, cx: &OperationContext, pass: &Pass) -> EffectResult<RevisionObservation> {
+        let attached = self.attached(cx, pass).await?;
+        let context = revision_context(&self.shared.drivers, cx, &pass.read, &attached)?;
+        self.shared.drivers.compute.activate_revision(cx, &context).await
     }
 
     /// What the version may use of its credential sources: all of them that were not withdrawn, each looked at afresh.
-    async fn attached(&self, pass: &Pass) -> EffectResult<Vec<Attachment>> {
+    async fn attached(&self, cx: &OperationContext, pass: &Pass) -> EffectResult<Vec<Attachment>> {
         let Some(gateway) = &self.shared.drivers.credential_gateway else {
             return Ok(Vec::new());
         };
-        let effect = attachments(&**gateway, &self.cx, &pass.read);
+        let effect = attachments(&**gateway, cx, &pass.read);
         self.traced("credential_gateway.attach", gateway.identity(), effect)
             .await
     }
 
     /// Asks for the end of a use, and looks whether it has come: only what the gateway shows counts.
-    async fn withdraw(&self, target: &RevisionRef, source: &SourceIdentity) -> EffectResult<AttachmentCondition> {
+    async fn withdraw(
+        &self,
+        cx: &OperationContext,
+        target: &RevisionRef,
+        source: &SourceIdentity,
+    ) -> EffectResult<AttachmentCondition> {
         let gateway = self.shared.drivers.credential_gateway.as_ref();
         let gateway = gateway.ok_or(Fault::new("find the Credential Gateway", FaultKind::Missing))?;
         let effect = async {
-            gateway.withdraw(&self.cx, target, source).await?;
-            gateway.attachment(&self.cx, target, source).await
+            gateway.withdraw(cx, target, source).await?;
+            gateway.attachment(cx, target, source).await
         };
         self.traced("credential_gateway.withdraw", gateway.identity(), effect)
             .await
     }
 
-    async fn stop(&self, target: &RevisionRef) -> Event {
+    async fn stop(&self, cx: &OperationContext, target: &RevisionRef) -> Event {
         let started = Instant::now();
-        let effect = self.shared.drivers.compute.stop_revision(&self.cx, target);
+        let effect = self.shared.drivers.compute.stop_revision(cx, target);
         let result = self.call("compute.stop_revision", effect).await;
         Event::Stopped(
             target.id,
@@ -360,25 +386,31 @@ impl Interpreter<'_> {
     /// The context with all that an IAM Driver over the Installation's policy would read one by one, of one moment.
     async fn knowing_policy(
         &self,
+        cx: &OperationContext,
         actor: &PrincipalId,
         principal: Option<&PrincipalId>,
     ) -> EffectResult<OperationContext> {
         if !self.shared.drivers.iam.decides_by_stored_policy() {
-            return Ok(self.cx.clone());
+            return Ok(cx.clone());
         }
         let mut all = vec![actor.clone()];
         all.extend(principal.filter(|principal| *principal != actor).cloned());
-        Ok(self.cx.clone().with_grants(self.shared.store.grants_of(&all).await?))
+        Ok(cx.clone().with_grants(self.shared.store.grants_of(&all).await?))
     }
 
     /// The IAM Driver decides first; only then is a vanished identity told apart, so that an outage retries instead of failing.
-    async fn authorize(&self, pass: &Pass, requests: &[AccessRequest]) -> EffectResult<Authority> {
+    async fn authorize(
+        &self,
+        cx: &OperationContext,
+        pass: &Pass,
+        requests: &[AccessRequest],
+    ) -> EffectResult<Authority> {
         let iam = &self.shared.drivers.iam;
         let principal = match (&pass.read.agent, pass.claim.target.revision()) {
             (Some(agent), Some(_)) => Some(&agent.agent.service_principal_id),
             _ => None,
         };
-        let cx = &self.knowing_policy(&pass.claim.actor, principal).await?;
+        let cx = &self.knowing_policy(cx, &pass.claim.actor, principal).await?;
         let decisions = iam.authorize_all(cx, requests).await?;
         let denied = requests
             .iter()
@@ -420,55 +452,25 @@ impl Interpreter<'_> {
                 desired: DesiredRuntimeState::Running,
             })
             .write(Write::ActiveRevision(agent, Some(to)));
-        match self.shared.store.commit(change).await {
-            Ok(()) => Ok(true),
-            Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
-                self.lapsed.cancel();
-                Err(EffectError::UnknownOutcome)
+        loop {
+            match self.shared.store.commit(change.clone()).await {
+                Ok(()) => return Ok(true),
+                Err(CommitError::Conflict(Expect::ClaimHeld(_))) => {
+                    self.lapsed.cancel();
+                    return Err(EffectError::UnknownOutcome);
+                }
+                Err(CommitError::Conflict(_)) => return Ok(false),
+                // Nothing was committed: what was prepared waits for the store, as a result does.
+                Err(CommitError::Unavailable | CommitError::NoSpace) if self.heartbeat.holds() => {
+                    let pause = tokio::time::sleep(STORE_PAUSE);
+                    if self.lapsed.run_until_cancelled(pause).await.is_none() {
+                        return Err(EffectError::UnknownOutcome);
+                    }
+                }
+                // Where the pointer is now is read before anything is concluded.
+                Err(CommitError::UnknownOutcome) => return Err(EffectError::UnknownOutcome),
+                Err(_) => return Err(Fault::new("move the Agent's pointer", FaultKind::Unavailable).into()),
             }
-            Err(CommitError::Conflict(_)) => Ok(false),
-            // The next pass reads where the pointer is.
-            Err(CommitError::UnknownOutcome) => Err(EffectError::UnknownOutcome),
-            Err(_) => Err(Fault::new("move the Agent's pointer", FaultKind::Unavailable).into()),
         }
-    }
-}
-
-fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
-    let identity = drivers.compute.identity();
-    let target = read.agent.as_ref().zip(read.revision.as_ref());
-    let revision = read.revision.as_ref().map(|row| &row.revision);
-    ComputeFacts {
-        identity: ComputeIdentity {
-            id: identity.id.clone(),
-            implementation: identity.implementation.clone(),
-        },
-        order: drivers.compute.activation_order(),
-        exclusive: target.is_some_and(|(agent, row)| {
-            drivers
-                .compute
-                .requires_stopped_predecessors(&revision_ref(&agent.agent, &row.revision))
-        }),
-        workspace_setup: drivers.compute.workspace_setup().is_some(),
-        binds: drivers.compute.agent_binding().is_some(),
-        harness_approved: revision.is_some_and(|revision| {
-            let frozen = &revision.snapshot.harness;
-            drivers
-                .harness(&frozen.id)
-                .is_some_and(|harness| harness.version() == frozen.version && harness.modes().contains(&frozen.mode))
-        }),
-        backend_configured: revision.is_none_or(|revision| {
-            let frozen = revision.snapshot.backend_id.as_ref();
-            frozen.is_none_or(|id| drivers.backends().iter().any(|backend| backend.id == *id))
-        }),
-        account_issuer: revision.is_none_or(|revision| {
-            let frozen = revision.snapshot.harness_auth.account.as_ref();
-            frozen.is_none_or(|binding| drivers.issues(binding))
-        }),
-        intact: revision.is_none_or(revision::is_intact),
-        credential_gateway: drivers.gateway_id().map(str::to_owned),
-        secret_driver: drivers.secret.identity().id.clone(),
-        maintenance: drivers.compute.maintenance().map(Maintenance::interval),
-        installation: None,
     }
 }

@@ -8,6 +8,7 @@
 mod agent;
 mod authority;
 mod dispatch;
+mod facts;
 mod health;
 mod interpreter;
 mod lease;

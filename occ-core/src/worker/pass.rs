@@ -60,7 +60,7 @@ pub struct Pass {
     pub read: PassRead,
     /// What the drivers are like.
     pub compute: ComputeFacts,
-    /// Whether the work's convergence deadline has passed.
+    /// Whether the work's convergence deadline had passed when it was claimed; of an outcome, when the pass ended.
     pub late: bool,
     /// What the steps so far brought.
     pub progress: Progress,
@@ -242,8 +242,10 @@ pub enum Outcome {
     },
     /// A dependency is away; no attempt is spent, and at the deadline its own code ends the work.
     Away(Dependency),
-    /// A stop is draining; no attempt is spent and no deadline applies.
+    /// A stop or a retirement is draining; no attempt is spent and no deadline applies.
     Draining(Pending),
+    /// A candidate is refused and must be stopped, which the next pass does; no attempt is spent and no deadline applies.
+    Refused(Failure),
     /// A refused candidate still has to be stopped; no attempt is spent and no deadline applies.
     RefusedStop {
         /// The refusal.

@@ -4,7 +4,12 @@ use super::{
     pass::{Outcome, Step, failed, finish, revision_ref},
     revision::{self, Facts},
 };
-use crate::{audit::AuditEvent, driver::Stop, reason::Failure, work::Target};
+use crate::{
+    audit::AuditEvent,
+    driver::{ActivationOrder, Stop},
+    reason::Failure,
+    work::Target,
+};
 
 /// A permanent refusal of a version.
 pub(super) struct Refusal {
@@ -63,8 +68,19 @@ fn must_stop(facts: &Facts<'_>) -> bool {
     let own_work = matches!(facts.pass.claim.target, Target::Revision { .. });
     let first = facts.agent.active_revision_id.is_none();
     let ours = facts.revision.snapshot.compute == facts.pass.compute.identity;
-    let due = first || facts.pass.compute.exclusive || waiting(facts).is_some();
+    let due = first || facts.pass.compute.exclusive || may_be_routed_to(facts) || waiting(facts).is_some();
     own_work && ours && !facts.is_active() && due
+}
+
+/// Whether this pass, or one before, may have caused something of the version to run.
+fn may_run(facts: &Facts<'_>) -> bool {
+    facts.pass.progress.prepared.is_some() || facts.pass.claim.last_attempt.is_some()
+}
+
+/// Whether its route may lead to the version, although the pointer does not name it.
+fn may_be_routed_to(facts: &Facts<'_>) -> bool {
+    let before = facts.pass.compute.order == ActivationOrder::BeforeCommit;
+    before && (facts.pass.progress.activated.is_some() || facts.pass.claim.last_attempt.is_some())
 }
 
 /// Ends the pass with the refusal, after the candidate's stop where one is due.
@@ -98,6 +114,8 @@ pub(super) fn refuse(facts: &Facts<'_>, refusal: &Refusal) -> Step {
         })
     };
     match facts.pass.progress.stops.get(&target.id) {
+        // Stored first: whoever dies during the stop spends no attempt then, and takes no refusal along.
+        None if may_run(facts) && waiting(facts).is_none() => finish(Outcome::Refused(refusal.failure)),
         None => Step::Stop(target),
         Some(record) => match record.result {
             Ok(Stop::Stopped) => ended(),

@@ -260,9 +260,10 @@ fn prepare(facts: &Facts<'_>) -> Result<Step, Refusal> {
             from: facts.agent.active_revision_id,
             to: facts.revision.id,
         }),
+        // It moved, or nobody knows: the facts are read again before anything else. A pointer that names this version leads to
+        // `finalize`, also in the last attempt.
+        Some(Ok(true) | Err(_)) if !pass.progress.reread_published => Ok(Step::Reread),
         Some(Err(error)) => Ok(finish(effect_failed(error))),
-        // The facts are read again before anything else. A pointer that names this version leads to `finalize`.
-        Some(Ok(true)) if !pass.progress.reread_published => Ok(Step::Reread),
         // It was moved away again meanwhile.
         Some(Ok(_)) => Ok(finish(Outcome::Retry {
             reason: Pending::ActiveRevisionChanged,
@@ -307,7 +308,8 @@ fn admitted(facts: &Facts<'_>, warnings: &[PluginWarning]) -> bool {
 /// The pointer names this version: prepare again if this pass has not, activate, retire the earlier ones, complete (5.2 g and h).
 fn finalize(facts: &Facts<'_>) -> Step {
     let pass = facts.pass;
-    let published_now = pass.progress.pointer == Some(Ok(true));
+    // Whatever was answered: only what is not selected is moved to.
+    let published_now = pass.progress.pointer.is_some();
     let Some(prepared) = &pass.progress.prepared else {
         return Step::Prepare;
     };
@@ -325,7 +327,9 @@ fn finalize(facts: &Facts<'_>) -> Step {
         match pass.progress.retired.get(&row.revision.id) {
             None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
             Some(Ok(Stop::Stopped)) => writes.push(WriteBox(Write::RevisionRetired(row.revision.id))),
-            Some(Ok(Stop::Draining) | Err(_)) => {
+            // The version serves: what drains is no part of its getting ready, and must not be forgotten.
+            Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::RevisionFinalizationIncomplete)),
+            Some(Err(_)) => {
                 return finish(Outcome::Pending {
                     reason: Pending::RevisionFinalizationIncomplete,
                     evidence: None,

@@ -37,6 +37,13 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
         // A version that waits for another to drain has its deadline; a stop has none.
         Outcome::Draining(Pending::PredecessorStopYielded) if pass.late => deadline(policy, None),
         Outcome::Draining(reason) => policy.wait(claim, *reason),
+        Outcome::Refused(refusal) => Transition::Defer {
+            reason: Pending::RefusedCandidateStopPending,
+            delay: Duration::ZERO,
+            refusal: Some(*refusal),
+            failed_stops: 0,
+            repeat_evidence: true,
+        },
         Outcome::RefusedStop {
             refusal,
             failed_stops,
@@ -48,6 +55,11 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
             failed_stops: *failed_stops,
             repeat_evidence: true,
         },
+        // Nobody goes on with what is past its deadline. A version that is selected is not given up for that.
+        Outcome::Retry {
+            reason: Pending::DependencyUnavailable,
+            ..
+        } if pass.late && has_deadline(&claim.target) && !selected(pass) => deadline(policy, None),
         Outcome::Retry { reason, exhausted } => policy.retry(claim, *reason, *exhausted, random),
         Outcome::Held { failure, preparation } => match failure.code.held() {
             Some(code) => Transition::Fail {
@@ -100,11 +112,21 @@ pub fn consequences(transition: &Transition, pass: &Pass) -> Consequences {
                 ..
             },
             _,
-        ) => next_look(pass).into(),
-        (Transition::Fail { .. }, Target::Maintenance { .. }) if selected(pass) => next_look(pass).into(),
-        (Transition::Fail { failure, .. }, Target::Revision { .. }) if selected(pass) && continues(*failure) => {
-            next_look(pass).into()
+        ) => next_look(pass, pass.compute.maintenance).into(),
+        // Nobody finished it, and nobody else would: it may not have come to run, whether its Compute wants looks or not.
+        (Transition::Fail { failure, .. }, Target::Revision { .. } | Target::Maintenance { .. })
+            if selected(pass) && continues(*failure) =>
+        {
+            next_look(pass, pass.compute.maintenance.or(Some(UNFINISHED))).into()
         }
+        (Transition::Fail { .. }, Target::Maintenance { .. }) if selected(pass) => {
+            next_look(pass, pass.compute.maintenance).into()
+        }
+        // The move of the pointer was not answered, and may still arrive: then this is not how the work ends.
+        (Transition::Fail { .. }, Target::Revision { .. }) if may_still_move(pass) => Consequences {
+            expect: runtime(pass).into_iter().collect(),
+            writes: Vec::new(),
+        },
         // One that is being deleted stays so.
         (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) if provided(pass) => Consequences {
             expect: vec![Expect::NamespaceStatus(id, &[NamespaceStatus::Provisioning])],
@@ -134,10 +156,28 @@ fn selected(pass: &Pass) -> bool {
     })
 }
 
-/// The next look at the version, where its Compute wants one. The bucket is the moment at which it is due, aligned to the
-/// interval, so that two series become one; it grows strictly, also when the database's clock was set back.
-fn next_look(pass: &Pass) -> Option<WriteBox> {
-    let interval = pass.compute.maintenance?;
+/// Whether the pointer may yet come to name the version: its move was sent, and nobody said what became of it.
+fn may_still_move(pass: &Pass) -> bool {
+    matches!(pass.progress.pointer, Some(Err(_))) && !selected(pass)
+}
+
+/// The Agent's runtime state as it was read.
+fn runtime(pass: &Pass) -> Option<Expect> {
+    let agent = &pass.read.agent.as_ref()?.agent;
+    Some(Expect::AgentRuntime {
+        agent: agent.id,
+        active: agent.active_revision_id,
+        desired: agent.desired_runtime_state,
+    })
+}
+
+/// How soon a selected version that nobody finished is looked at, where its Compute wants no looks.
+const UNFINISHED: Duration = Duration::from_mins(5);
+
+/// The next look at the version, where one is wanted. The bucket is the moment at which it is due, aligned to the interval, so that
+/// two series become one; it grows strictly, also when the database's clock was set back.
+fn next_look(pass: &Pass, interval: Option<Duration>) -> Option<WriteBox> {
+    let interval = interval?;
     let (agent, revision) = (pass.claim.target.agent()?, pass.claim.target.revision()?);
     let step = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let now = u64::try_from(pass.read.now.as_millis()).unwrap_or(0);

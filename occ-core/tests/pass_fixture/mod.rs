@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use occ_core::{
     driver::{
-        ActivationOrder, AttachmentCondition, EffectResult, NamespaceState, RevisionObservation, RevisionRef, Stop,
+        ActivationOrder, AttachmentCondition, EffectError, EffectResult, NamespaceState, RevisionObservation,
+        RevisionRef, Stop,
     },
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, SecretId},
     reason::{RuntimeCode, RuntimeFailure, Success, Token},
@@ -57,8 +58,11 @@ pub struct Answers {
     pub bound: EffectResult<()>,
     pub namespace: EffectResult<()>,
     pub stop: EffectResult<Stop>,
+    pub retired: EffectResult<Stop>,
     pub deactivated: EffectResult<()>,
     pub pointer: EffectResult<bool>,
+    /// The pointer moves, and the answer says nothing of it.
+    pub answer_lost: bool,
     /// Something else moves the pointer before it is read again.
     pub overtaken: bool,
     /// At which reread, counted from 1, the Agent turns out to be stopped.
@@ -75,8 +79,10 @@ impl Default for Answers {
             bound: Ok(()),
             namespace: Ok(()),
             stop: Ok(Stop::Stopped),
+            retired: Ok(Stop::Stopped),
             deactivated: Ok(()),
             pointer: Ok(true),
+            answer_lost: false,
             overtaken: false,
             stop_at_reread: None,
             prepared: Box::new(|target| Ok(RevisionObservation::ready(target))),
@@ -499,7 +505,7 @@ impl Scene {
                     };
                     Event::Stopped(target.id, record)
                 }
-                Step::Retire(target) => Event::Retired(target.id, Ok(Stop::Stopped)),
+                Step::Retire(target) => Event::Retired(target.id, answers.retired.clone()),
                 Step::Reread => {
                     rereads += 1;
                     if answers.stop_at_reread == Some(rereads) {
@@ -509,12 +515,15 @@ impl Scene {
                     Event::Read(Box::new(world.clone()))
                 }
                 Step::MovePointer { to, .. } => {
-                    if answers.pointer == Ok(true) && !answers.overtaken {
+                    if answers.answer_lost || (answers.pointer == Ok(true) && !answers.overtaken) {
                         let agent = world.agent.as_mut().expect("the scene has an Agent");
                         agent.agent.active_revision_id = Some(to);
                         world.active = world.revision.clone();
                     }
-                    Event::PointerMoved(answers.pointer.clone())
+                    Event::PointerMoved(match answers.answer_lost {
+                        true => Err(EffectError::UnknownOutcome),
+                        false => answers.pointer.clone(),
+                    })
                 }
                 Step::DiscardSetup(..) => Event::Discarded(Ok(())),
                 Step::DeleteCredentials(_) => Event::CredentialsDeleted(Ok(true)),

@@ -292,6 +292,7 @@ fn missing_tools_and_wrong_limits_are_named() {
         ("OCC_WORKER_LEASE_DURATION_MS", "-1"),
         ("OCC_WORKER_POLL_INTERVAL_MS", "1.5"),
         ("OCC_WORKER_CONVERGENCE_TIMEOUT_MS", "99999999999999999999"),
+        ("OCC_WORKER_EFFECT_TIMEOUT_MS", "0"),
     ] {
         let home = Home::new().with(variable, value);
         let message = refused(&home, &[]);

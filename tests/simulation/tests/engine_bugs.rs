@@ -10,13 +10,14 @@ use occ_core::{
     driver::{Action, EffectError, Fault, FaultKind, IamDriver as _, ResourceKind, RevisionObservation, Stop},
     id::{AgentId, RevisionId},
     reason::{Failure, Pending},
-    store::Store,
+    store::{CommitError, Expect, Store},
     work::{Policy, Target},
     worker::{Worker, WorkerHandle},
 };
 use occ_simulation::memory::{MemoryStore, State, Work};
 use occ_test_support::drivers::{Call, NullCompute, RecordingStore, World};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 struct Scene {
     world: World,
@@ -108,6 +109,77 @@ async fn a_shutdown_during_a_refused_stop_spends_no_attempt_and_keeps_the_refusa
         scene.ended(revision).await,
         State::Failed(Failure::AuthorizationDenied, ..)
     ));
+    worker.shutdown().await;
+}
+
+/// The same, of workers that are killed: the refusal was not yet stored when its first stop began.
+#[tokio::test(start_paused = true)]
+async fn workers_that_die_during_the_first_refused_stop_neither_end_the_work_nor_forget_the_refusal() {
+    let scene = Scene::new(NullCompute::default()).await;
+    let compute = &scene.world.compute;
+    compute
+        .prepare
+        .with(|target| Ok(RevisionObservation::pending(&target, Pending::RevisionIncomplete)));
+    let revision = scene.deploy().await;
+    let worker = scene.work(2);
+    until(|| scene.work_of(revision).last_attempt.is_some()).await;
+    worker.shutdown().await;
+    let (iam, principal) = (&scene.world.iam, &scene.world.admin.principal);
+    iam.deny(principal, Action::Deploy, ResourceKind::Agent);
+    for _ in 0..5 {
+        compute.stop.during(|_| pending());
+        let policy = Policy {
+            max_attempts: 2,
+            ..Policy::default()
+        };
+        let store = Arc::clone(&scene.world.store) as Arc<dyn Store>;
+        let worker = Worker::new(store, Arc::clone(&scene.world.drivers), policy);
+        let worker = tokio::spawn(worker.run(CancellationToken::new()));
+        until(|| compute.stop.waiting() == 0 || scene.work_of(revision).is_over()).await;
+        worker.abort();
+        let _ = worker.await;
+    }
+    let work = scene.work_of(revision);
+    assert!(!work.is_over(), "its candidate runs: {:?}", work.state);
+    let refusal = work.last_attempt.and_then(|last| last.refusal);
+    assert_eq!(refusal, Some(Failure::AuthorizationDenied));
+    let worker = scene.work(2);
+    assert!(matches!(
+        scene.ended(revision).await,
+        State::Failed(Failure::AuthorizationDenied, ..)
+    ));
+    worker.shutdown().await;
+}
+
+/// A Compute that activates before the pointer moves had routed to a candidate that was then refused, and left there.
+#[tokio::test(start_paused = true)]
+async fn a_refused_candidate_that_was_activated_before_the_commit_is_stopped_first() {
+    let scene = Scene::new(NullCompute::default().before_commit()).await;
+    let worker = scene.work(5);
+    let first = scene.deploy().await;
+    scene.ended(first).await;
+    let (store, iam, admin) = (
+        Arc::clone(&scene.world.store),
+        Arc::clone(&scene.world.iam),
+        scene.world.admin.principal.clone(),
+    );
+    scene.world.compute.activate.with(move |target| {
+        store.fail(CommitError::Conflict(Expect::Agent(target.agent.id, 1)));
+        iam.deny(&admin, Action::Deploy, ResourceKind::Agent);
+        Ok(RevisionObservation::ready(&target))
+    });
+    scene.world.compute.stop.next(Err(fault()));
+    let second = scene.deploy().await;
+    until(|| scene.world.compute.stop.waiting() == 0 || scene.work_of(second).is_over()).await;
+    assert!(!scene.work_of(second).is_over(), "it serves");
+    let state = scene.ended(second).await;
+    assert!(
+        matches!(state, State::Failed(Failure::AuthorizationDenied, ..)),
+        "{state:?}"
+    );
+    let calls = scene.world.compute.calls();
+    assert_eq!(calls.iter().filter(|call| **call == Call::Stop(second)).count(), 2);
+    assert!(!calls.contains(&Call::Stop(first)), "the selected one is left alone");
     worker.shutdown().await;
 }
 

@@ -13,7 +13,7 @@ use occ_core::{
     id::{AgentId, NamespaceId, RevisionId},
     reason::{Failure, Success},
     resource::NamespaceStatus,
-    store::{CommitError, Expect, Store},
+    store::{Change, CommitError, Expect, Store, Write},
     work::{Claim, Policy, Target},
     worker::{Worker, WorkerHandle},
 };
@@ -189,6 +189,77 @@ async fn the_last_attempt_that_something_moved_under_ends_with_what_belongs_to_i
         };
         assert_eq!(scene.status(namespace), NamespaceStatus::Failed);
     }
+}
+
+/// Nothing was committed: what was prepared waits for the store, as a result does.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_when_the_pointer_moves_costs_no_attempt() {
+    for away in [CommitError::Unavailable, CommitError::NoSpace] {
+        let scene = Scene::new(NullCompute::default()).await;
+        let store = Arc::clone(&scene.world.store);
+        scene.world.compute.prepare.with(move |target| {
+            (0..20).for_each(|_| store.fail(away.clone()));
+            Ok(RevisionObservation::ready(&target))
+        });
+        let revision = scene.deploy().await;
+        let worker = scene.work(1);
+        let work = scene.ended(scene.deployment(revision)).await;
+        worker.shutdown().await;
+        let State::Succeeded(Success::RevisionActivated, ..) = work.state else {
+            panic!("{:?}", work.state)
+        };
+        assert_eq!(work.attempts, 1);
+        let prepared = scene.world.compute.calls();
+        let prepared = prepared.iter().filter(|call| **call == Call::Prepare(revision));
+        assert_eq!(prepared.count(), 1, "nor its preparation");
+    }
+}
+
+/// The pointer names it, so it goes on: nobody else would activate it.
+#[tokio::test(start_paused = true)]
+async fn a_pointer_whose_move_was_not_answered_is_read_again_before_anything_ends() {
+    let scene = Scene::new(NullCompute::default()).await;
+    let store = Arc::clone(&scene.world.store);
+    scene.world.compute.prepare.with(move |target| {
+        store.lose_answer();
+        Ok(RevisionObservation::ready(&target))
+    });
+    let revision = scene.deploy().await;
+    let worker = scene.work(1);
+    let work = scene.ended(scene.deployment(revision)).await;
+    worker.shutdown().await;
+    let State::Succeeded(Success::RevisionActivated, ..) = work.state else {
+        panic!("{:?}", work.state)
+    };
+    assert!(scene.world.compute.calls().contains(&Call::Activate(revision)));
+}
+
+/// A move that was sent and not answered may still arrive after it was looked for: then the end is not what was decided.
+#[tokio::test(start_paused = true)]
+async fn a_pointer_that_moves_late_is_noticed_by_the_end_and_its_version_comes_to_run() {
+    let scene = Scene::new(NullCompute::default()).await;
+    let (store, memory, agent) = (Arc::clone(&scene.world.store), scene.memory.clone(), scene.agent);
+    scene.world.compute.prepare.with(move |target| {
+        store.fail(CommitError::UnknownOutcome);
+        let late = Change::new().write(Write::ActiveRevision(agent, Some(target.id)));
+        store.race(async move { memory.commit(late).await.expect("nothing stands against it") });
+        Ok(RevisionObservation::ready(&target))
+    });
+    let revision = scene.deploy().await;
+    let worker = scene.work(1);
+    let work = scene.ended(scene.deployment(revision)).await;
+    let State::Failed(Failure::ActiveRevisionChanged, ..) = work.state else {
+        panic!("{:?}", work.state)
+    };
+    let activated = || scene.world.compute.calls().contains(&Call::Activate(revision));
+    for _ in 0..3600 {
+        if activated() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(activated(), "it is selected, and nobody brings it up");
+    worker.shutdown().await;
 }
 
 /// Between two questions to a store that is away a lease may end; what is asked then is refused by the fence.

@@ -25,6 +25,9 @@ use super::{
     rules::{InFlight, Rules, Runtime},
 };
 
+/// What a request gives a driver at most; a pass gives it longer.
+const REQUEST: Duration = Duration::from_secs(30);
+
 /// How a Compute behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
@@ -38,8 +41,8 @@ pub struct Manner {
     pub rate: u64,
 }
 
-/// Everything that a real one can do wrong: it fails before and after the effect, hangs, is slow to get ready, drains, refuses and
-/// takes one Agent for another.
+/// Everything that a real one can do wrong: it fails before and after the effect, takes long or for ever, is slow to get ready,
+/// drains, refuses and takes one Agent for another.
 #[derive(Debug)]
 pub struct ChaosCompute {
     identity: DriverIdentity,
@@ -122,7 +125,7 @@ impl ChaosCompute {
             self.dice.pause().await;
             return Ok(());
         }
-        match self.dice.below(4) {
+        match self.dice.below(5) {
             0 => {
                 effect.change = None;
                 Err(fault())
@@ -139,11 +142,19 @@ impl ChaosCompute {
                     Dependency::SandboxGateway,
                 ])))
             }
-            _ => {
+            3 => {
                 // Slower than a lease; the heartbeat carries it over, or it is cut off.
                 tokio::time::sleep(self.dice.up_to(Duration::from_secs(15))).await;
                 effect.happen();
                 Ok(())
+            }
+            _ => {
+                // It never ends, whether it happened or not.
+                if self.dice.chance(500) {
+                    effect.happen();
+                }
+                effect.change = None;
+                std::future::pending().await
             }
         }
     }
@@ -371,8 +382,8 @@ impl RuntimeCredentials for ChaosCompute {
 
     async fn delete(&self, cx: &OperationContext, agent: &AgentRef) -> EffectResult<()> {
         let id = agent.id;
-        // A request, which has a deadline, takes back what it generated beside a deletion. It is no pass, and may come beside one.
-        if cx.remaining().is_some() {
+        // A request takes back what it generated beside a deletion. It is no pass, and may come beside one.
+        if cx.remaining().is_some_and(|left| left <= REQUEST) {
             self.dice.pause().await;
             self.rules.alter(|runtime| runtime.credentials.remove(&id));
             return if self.dice.strikes(self.manner.rate) {

@@ -29,6 +29,9 @@ use tokio_util::sync::CancellationToken;
 use self::scene::Scene;
 use crate::memory::MemoryStore;
 
+/// Longer than nearly every effect that ends.
+const EFFECT_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// What became of a seed.
 #[derive(Debug)]
 pub struct Report {
@@ -52,6 +55,7 @@ struct Profile {
     jumps: bool,
     denials: bool,
     concurrency: usize,
+    max_attempts: u32,
 }
 
 impl Profile {
@@ -76,16 +80,19 @@ impl Profile {
             jumps: dice.chance(120),
             denials: dice.chance(400),
             concurrency: *dice.pick(&[1, 2, 16]),
+            // With few of them, much ends in its last one.
+            max_attempts: *dice.pick(&[1, 2, 5, 5]),
         }
     }
 
     const fn policy(&self) -> Policy {
         Policy {
             lease: Duration::from_secs(5),
-            max_attempts: 5,
+            max_attempts: self.max_attempts,
             convergence_timeout: Duration::from_mins(15),
             concurrency: self.concurrency,
             poll_interval: Duration::from_secs(30),
+            effect_timeout: EFFECT_TIMEOUT,
         }
     }
 }
@@ -141,6 +148,7 @@ async fn whole(dice: Dice, traced: bool) -> Rules {
     scene.iam.relent();
     scene.iam.set_away(false);
     rest::comes(&scene).await;
+    rest::serves(&scene).await;
     rest::settles(&scene, &dice).await;
     end.cancel();
     for worker in workers {

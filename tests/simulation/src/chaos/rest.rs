@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use occ_core::{
-    id::AgentId,
-    reason::Success,
+    id::{AgentId, RevisionId},
+    reason::{Failure, Success},
     resource::{AgentStatus, DesiredRuntimeState, NamespaceStatus},
     time::Timestamp,
     work::Target,
@@ -75,13 +75,75 @@ fn rests(scene: &Scene, data: &Data, agent: AgentId) {
     };
     if stopped && row.agent.status == AgentStatus::Active && last_stop(data, agent).is_some_and(done) {
         let runs = scene.rules.runtime(|runtime| runtime.runs_any(agent));
-        scene
-            .rules
-            .hold(!runs, || format!("{agent} is stopped and something of it runs"));
+        scene.rules.hold(!runs || !scene.rules.are_exact(), || {
+            format!("{agent} is stopped and something of it runs")
+        });
         let pointer = row.agent.active_revision_id;
         scene.rules.hold(pointer.is_none(), || {
             format!("{agent} is stopped and selects {pointer:?}")
         });
+    }
+}
+
+/// What is selected and should run does run, and the Agent's route leads to it: at the latest once it was looked at again.
+pub(super) async fn serves(scene: &Scene) {
+    let began = tokio::time::Instant::now();
+    while scene.rules.are_exact()
+        && let Some((agent, revision)) = idle(scene)
+    {
+        if began.elapsed() > BOUND {
+            let what = format!("{agent} selects {revision} and should run, and nobody brings it up");
+            scene.rules.broken(what);
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+}
+
+/// An Agent whose selected version should serve, and does not. A newer version may have taken its route, or its workload's place,
+/// before that one failed: of these nothing is said.
+fn idle(scene: &Scene) -> Option<(AgentId, RevisionId)> {
+    let data = scene.memory.data();
+    data.agents.values().map(|row| &row.agent).find_map(|agent| {
+        let selected = agent.active_revision_id?;
+        let wanted = agent.status == AgentStatus::Active && agent.desired_runtime_state == DesiredRuntimeState::Running;
+        let number = |id| data.revisions.get(&id).map(|row| row.revision.revision);
+        let newer = data
+            .revisions
+            .values()
+            .any(|row| row.revision.agent_id == agent.id && Some(row.revision.revision) > number(selected));
+        let serves = scene
+            .rules
+            .runtime(|runtime| runtime.runs(agent.id, selected) && runtime.routed.get(&agent.id) == Some(&selected));
+        (wanted && !newer && !serves && goes_on(&data, selected)).then_some((agent.id, selected))
+    })
+}
+
+/// Whether the latest look at the version, or its deployment, says nothing against it: it may have failed by itself, or be refused.
+fn goes_on(data: &Data, revision: RevisionId) -> bool {
+    let over = data
+        .work
+        .values()
+        .filter(|work| work.target.revision() == Some(revision) && work.is_over());
+    over.max_by_key(|work| ended_at(&work.state)).is_some_and(|work| {
+        matches!(
+            work.state,
+            State::Succeeded(Success::RevisionActivated | Success::RevisionAlreadyActive, ..)
+                | State::Failed(
+                    Failure::LeaseExpired
+                        | Failure::MaxAttemptsExhausted
+                        | Failure::DependencyUnavailable
+                        | Failure::ActiveRevisionChanged,
+                    ..
+                )
+        )
+    })
+}
+
+const fn ended_at(state: &State) -> Option<Timestamp> {
+    match state {
+        State::Succeeded(.., at) | State::Failed(.., at) => Some(*at),
+        State::Queued | State::Claimed { .. } => None,
     }
 }
 
@@ -127,14 +189,17 @@ fn gone(scene: &Scene, agent: AgentId) {
     let left = scene
         .rules
         .runtime(|runtime| runtime.runs_any(agent) || runtime.credentials.contains(&agent));
-    scene.rules.hold(!left, || format!("something of {agent} is left"));
+    scene.rules.hold(!left || !scene.rules.are_exact(), || {
+        format!("something of {agent} is left")
+    });
 }
 
 fn stopped(scene: &Scene, agent: AgentId) {
     let data = scene.memory.data();
     let pointer = data.agents.get(&agent).and_then(|row| row.agent.active_revision_id);
     let runs = scene.rules.runtime(|runtime| runtime.runs_any(agent));
-    scene.rules.hold(pointer.is_none() && !runs, || {
+    let excused = !scene.rules.are_exact();
+    scene.rules.hold(pointer.is_none() && (!runs || excused), || {
         format!("{agent} was asked to stop: it selects {pointer:?}, it runs: {runs}")
     });
 }
@@ -173,7 +238,7 @@ async fn deployed(scene: &Scene, agent: AgentId) {
             runtime.routed.get(&agent) == Some(&revision),
         )
     });
-    scene.rules.hold(only && routed, || {
+    scene.rules.hold((only && routed) || !scene.rules.are_exact(), || {
         format!("{agent} does not serve {revision} alone: alone {only}, routed {routed}")
     });
 }

@@ -176,6 +176,12 @@ impl Rules {
         alter(&mut self.inner().runtime)
     }
 
+    /// Whether what runs in the end is for the engine to answer for. A worker that cannot know that its lease ended may cause an effect
+    /// beside the one that follows it, which nobody hears of.
+    pub const fn are_exact(&self) -> bool {
+        !self.jumps
+    }
+
     /// An effect of this operation begins for an Agent. No other operation's may be under way, beyond this very moment: the lease
     /// of one ends when that of the other begins.
     pub fn begin(&self, agent: AgentId, operation: Uuid) -> InFlight {
@@ -292,8 +298,11 @@ impl Rules {
         match (transition, work.target) {
             (Transition::Fail { failure, .. }, Target::Revision { agent, revision, .. }) if is_refusal(*failure) => {
                 let pointer = data.agents.get(&agent).and_then(|row| row.agent.active_revision_id);
-                let due = pointer.is_none() || (self.exclusive && pointer != Some(revision));
-                let runs = self.runtime(|runtime| runtime.runs(agent, revision));
+                let (runs, routed) = self.runtime(|runtime| {
+                    let routed = runtime.routed.get(&agent) == Some(&revision);
+                    (runtime.runs(agent, revision), routed)
+                });
+                let due = pointer != Some(revision) && (pointer.is_none() || self.exclusive || routed);
                 self.hold(!(due && runs), || {
                     format!("{revision} is recorded as refused ({failure}) and still runs")
                 });

@@ -1,4 +1,4 @@
-//! An IAM Driver around another one: it can be away, answer in another driver's name, and deny what a test says.
+//! An IAM Driver around another one: it can be away or never answer, answer in another driver's name, and deny what a test says.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -20,6 +20,7 @@ type Denied = (PrincipalId, Action, ResourceKind);
 pub struct ScriptedIam {
     inner: Arc<dyn IamDriver>,
     away: AtomicBool,
+    hanging: AtomicBool,
     impostor: AtomicBool,
     denied: Mutex<Vec<Denied>>,
     refused: Mutex<Vec<AccessRequest>>,
@@ -32,6 +33,7 @@ impl ScriptedIam {
         Self {
             inner,
             away: AtomicBool::new(false),
+            hanging: AtomicBool::new(false),
             impostor: AtomicBool::new(false),
             denied: Mutex::default(),
             refused: Mutex::default(),
@@ -42,6 +44,11 @@ impl ScriptedIam {
     /// Whether it answers at all.
     pub fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::Relaxed);
+    }
+
+    /// Whether what is asked from now on is never answered.
+    pub fn set_hanging(&self, hanging: bool) {
+        self.hanging.store(hanging, Ordering::Relaxed);
     }
 
     /// Whether its decisions carry another driver's id.
@@ -86,7 +93,10 @@ impl ScriptedIam {
         decision
     }
 
-    fn live(&self) -> EffectResult<()> {
+    async fn live(&self) -> EffectResult<()> {
+        if self.hanging.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         if self.away.load(Ordering::Relaxed) {
             return Err(Fault::new("reach the policy", FaultKind::Unavailable).into());
         }
@@ -109,19 +119,19 @@ impl IamDriver for ScriptedIam {
     }
 
     async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
-        self.live()?;
+        self.live().await?;
         self.inner.lookup(cx, principal).await
     }
 
     async fn authorize(&self, cx: &OperationContext, request: &AccessRequest) -> EffectResult<Decision> {
-        self.live()?;
+        self.live().await?;
         lock(&self.asked).push(request.clone());
         let decision = self.inner.authorize(cx, request).await?;
         Ok(self.scripted(request, decision))
     }
 
     async fn authorize_all(&self, cx: &OperationContext, requests: &[AccessRequest]) -> EffectResult<Vec<Decision>> {
-        self.live()?;
+        self.live().await?;
         lock(&self.asked).extend_from_slice(requests);
         let decisions = self.inner.authorize_all(cx, requests).await?;
         let scripted = requests.iter().zip(decisions);

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use occ_core::driver::{EffectError, EffectResult, OperationContext};
@@ -17,6 +18,7 @@ pub struct Script<A, T> {
     next: Mutex<VecDeque<Answer<A, T>>>,
     every: Mutex<Option<Every<A, T>>>,
     otherwise: Mutex<Option<EffectError>>,
+    remaining: Mutex<Option<Duration>>,
 }
 
 impl<A, T> Default for Script<A, T> {
@@ -25,6 +27,7 @@ impl<A, T> Default for Script<A, T> {
             next: Mutex::default(),
             every: Mutex::default(),
             otherwise: Mutex::default(),
+            remaining: Mutex::default(),
         }
     }
 }
@@ -78,7 +81,13 @@ impl<A, T: Send + 'static> Script<A, T> {
         *lock(&self.otherwise) = Some(error);
     }
 
+    /// How much time the latest call was told that it has.
+    pub fn remaining(&self) -> Option<Duration> {
+        *lock(&self.remaining)
+    }
+
     pub(super) async fn play(&self, cx: &OperationContext, argument: A, ordinary: T) -> EffectResult<T> {
+        *lock(&self.remaining) = cx.remaining();
         let (next, every) = (lock(&self.next).pop_front(), lock(&self.every).clone());
         match (next, every) {
             (Some(answer), _) => cx.run(answer(argument)).await,
