@@ -20,5 +20,6 @@ mod refusals;
 mod resources;
 mod served;
 mod sources;
+mod unreadable;
 mod waiting;
 mod workspace;
