@@ -836,7 +836,7 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         "POST",
         below!("/iam/access-bindings"),
         One(of::<AccessBinding>),
-        "Grants a Role of a Namespace.",
+        "Grants a Role of a Namespace, or one of the Installation for a Namespace.",
     )
     .taking(64 * KIB, of::<CreateAccessBinding>)
     .status(201)
@@ -854,6 +854,72 @@ pub(crate) static OPERATIONS: &[Operation] = &[
         below!("/iam/access-bindings/{binding}"),
         Nothing,
         "Deletes an access binding.",
+    )
+    .status(204)
+    .also(&[409]),
+    op(
+        "listInstallationRoles",
+        "GET",
+        "/iam/roles",
+        List(of::<Role>),
+        "The Roles of the Installation, which are confined to no Namespace.",
+    ),
+    op(
+        "createInstallationRole",
+        "POST",
+        "/iam/roles",
+        One(of::<Role>),
+        "Creates a Role of the Installation. It may permit whatever anybody is asked for.",
+    )
+    .taking(64 * KIB, of::<CreateRole>)
+    .status(201)
+    .also(&[409]),
+    op(
+        "getInstallationRole",
+        "GET",
+        "/iam/roles/{role}",
+        One(of::<Role>),
+        "A Role of the Installation.",
+    ),
+    op(
+        "deleteInstallationRole",
+        "DELETE",
+        "/iam/roles/{role}",
+        Nothing,
+        "Deletes a Role that no access binding names.",
+    )
+    .status(204)
+    .also(&[409]),
+    op(
+        "listInstallationAccessBindings",
+        "GET",
+        "/iam/access-bindings",
+        List(of::<AccessBinding>),
+        "The access bindings of the Installation, which are confined to no Namespace.",
+    ),
+    op(
+        "createInstallationAccessBinding",
+        "POST",
+        "/iam/access-bindings",
+        One(of::<AccessBinding>),
+        "Grants a person a Role of the Installation, everywhere.",
+    )
+    .taking(64 * KIB, of::<CreateAccessBinding>)
+    .status(201)
+    .also(&[409]),
+    op(
+        "getInstallationAccessBinding",
+        "GET",
+        "/iam/access-bindings/{binding}",
+        One(of::<AccessBinding>),
+        "An access binding of the Installation.",
+    ),
+    op(
+        "deleteInstallationAccessBinding",
+        "DELETE",
+        "/iam/access-bindings/{binding}",
+        Nothing,
+        "Deletes an access binding of the Installation. Nobody deletes the last one by which they administer it.",
     )
     .status(204)
     .also(&[409]),

@@ -89,6 +89,58 @@ impl Scope {
     }
 }
 
+/// Whose policy a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyScope {
+    /// The policy of the Installation, which is confined to no Namespace.
+    #[arg(long, global = true)]
+    installation: bool,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// The policy of a Namespace or of the Installation, and the API to ask about it.
+pub(crate) enum Policy {
+    Installation(Client),
+    Namespace(Session),
+}
+
+impl PolicyScope {
+    pub(crate) async fn open(&self, connection: &Connection) -> Done<Policy> {
+        Ok(if self.installation {
+            Policy::Installation(self.scope.home.client(connection)?)
+        } else {
+            Policy::Namespace(self.scope.open(connection).await?)
+        })
+    }
+}
+
+impl Policy {
+    pub(crate) fn client(&self) -> &Client {
+        match self {
+            Self::Installation(client) => client,
+            Self::Namespace(session) => &session.client,
+        }
+    }
+
+    pub(crate) fn path(&self, rest: &str) -> String {
+        match self {
+            Self::Installation(_) => format!("/{rest}"),
+            Self::Namespace(session) => session.path(rest),
+        }
+    }
+
+    /// The Namespace, for what only one has.
+    pub(crate) fn session(&self) -> Done<&Session> {
+        match self {
+            Self::Installation(_) => Err(Failure::usage(
+                "a grant of the Installation is for a person (--principal) and for all of it: leave --agent and --resource out",
+            )),
+            Self::Namespace(session) => Ok(session),
+        }
+    }
+}
+
 /// The Namespace with this name or id. An id is not looked up: the caller may know one Namespace alone.
 pub(crate) async fn find_namespace(client: &Client, text: &str) -> Done<NamespaceId> {
     if let Ok(id) = text.parse() {

@@ -160,7 +160,7 @@ async fn every_list_of_a_namespace_comes_in_pages() {
 }
 
 /// A world over a file, and a connection of our own to it.
-async fn on_disk() -> (Served, SqliteConnection, tempfile::TempDir) {
+pub async fn on_disk() -> (Served, SqliteConnection, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("occ.db");
     let store = SqliteStore::open(&file).await.expect("it opens");
@@ -173,7 +173,7 @@ async fn on_disk() -> (Served, SqliteConnection, tempfile::TempDir) {
     (Served::over(world).await, database, directory)
 }
 
-async fn run(database: &mut SqliteConnection, statement: &'static str) {
+pub async fn run(database: &mut SqliteConnection, statement: &'static str) {
     sqlx::raw_sql(statement).execute(database).await.expect("it runs");
 }
 
@@ -242,9 +242,9 @@ async fn a_saved_setting_that_cannot_be_read_is_left_out_and_named() {
     );
     assert!(!listed.body.to_string().contains("canary") && !revisions.body.to_string().contains("canary"));
 
-    // What changes something decodes strictly.
+    // What goes by the settings needs them whole.
     let seen = served.send(Method::POST, &format!("{path}/deploy")).await;
-    assert_eq!((seen.status.as_u16(), seen.code()), (500, "INTERNAL_ERROR"));
+    assert_eq!((seen.status.as_u16(), seen.code()), (409, "RESOURCE_CONFLICT"));
     let iam = &served.world.iam;
     iam.deny(&served.world.admin.principal, Action::Deploy, ResourceKind::Agent);
     let denied = served.send(Method::POST, &format!("{path}/deploy")).await;

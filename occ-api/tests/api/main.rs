@@ -21,5 +21,6 @@ mod refusals;
 mod resources;
 mod served;
 mod sources;
+mod unreadable;
 mod waiting;
 mod workspace;

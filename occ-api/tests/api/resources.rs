@@ -208,7 +208,7 @@ async fn a_preset_is_kept_changed_and_deleted() {
     assert_eq!(served.send(Method::DELETE, &path).await.status.as_u16(), 204);
     let store = &served.world.store;
     let bindings = store
-        .access_bindings(served.world.namespace, BindingsOf::Namespace)
+        .access_bindings(Some(served.world.namespace), BindingsOf::Namespace)
         .await;
     assert_eq!(bindings.expect("a read"), [], "its exact bindings go with it");
 }

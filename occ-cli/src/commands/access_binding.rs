@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Context, role::kind_of};
 use crate::{
-    connect::{Scope, Session},
+    connect::{PolicyScope, Session},
     exit::Done,
     lookup::plain_id,
     output::Fields,
@@ -22,7 +22,7 @@ pub(crate) struct Noun {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    scope: Scope,
+    scope: PolicyScope,
 }
 
 #[derive(Debug, Subcommand)]
@@ -31,7 +31,13 @@ enum Verb {
     #[command(
         after_help = "An Agent may use a Secret once its own principal is granted secret:operate on it:
   role=$(occ role create --permission secret:operate --output json | jq -r .id)
-  occ access-binding create --agent support --role \"$role\" --resource secret:openai-key"
+  occ access-binding create --agent support --role \"$role\" --resource secret:openai-key
+
+A second administrator, who has an account or a key of their own:
+  occ access-binding create --installation --principal \"$grace\" --role \"$administrator\"
+
+A Role of the Installation can be granted for one Namespace alone:
+  occ access-binding create --namespace team --principal \"$grace\" --role \"$creator\""
     )]
     Create {
         /// The Role's id.
@@ -64,8 +70,9 @@ enum Verb {
 }
 
 pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
-    let session = noun.scope.open(cx.connection).await?;
-    let path = session.path("iam/access-bindings");
+    let policy = noun.scope.open(cx.connection).await?;
+    let client = policy.client();
+    let path = policy.path("iam/access-bindings");
     match noun.verb {
         Verb::Create {
             role,
@@ -75,19 +82,19 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
         } => {
             let principal = match (principal, agent) {
                 (Some(principal), _) => Some(principal),
-                (None, Some(agent)) => Some(session.agent(&agent).await?.service_principal_id),
+                (None, Some(agent)) => Some(policy.session()?.agent(&agent).await?.service_principal_id),
                 // Clap requires one of them.
                 (None, None) => None,
             };
             let mut body = json!({ "principalId": principal, "roleId": role });
             if let Some((kind, text)) = resource {
-                body["resource"] = json!({ "kind": kind, "id": resolve(&session, kind, text).await? });
+                body["resource"] = json!({ "kind": kind, "id": resolve(policy.session()?, kind, text).await? });
             }
-            let binding: AccessBinding = session.client.post(&path, &body).await?;
+            let binding: AccessBinding = client.post(&path, &body).await?;
             cx.output.one(&binding, fields)
         }
         Verb::List => {
-            let bindings: Vec<AccessBinding> = session.client.get(&path).await?;
+            let bindings: Vec<AccessBinding> = client.get(&path).await?;
             cx.output
                 .list(&bindings, &["ID", "SUBJECT", "ROLE", "RESOURCE"], |binding| {
                     vec![
@@ -99,11 +106,11 @@ pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
                 })
         }
         Verb::Show { binding } => {
-            let binding: AccessBinding = session.client.get(&format!("{path}/{binding}")).await?;
+            let binding: AccessBinding = client.get(&format!("{path}/{binding}")).await?;
             cx.output.one(&binding, fields)
         }
         Verb::Delete { binding } => {
-            session.client.delete(&format!("{path}/{binding}")).await?;
+            client.delete(&format!("{path}/{binding}")).await?;
             cx.output.done("deleted")
         }
     }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Context;
-use crate::{connect::Scope, exit::Done, lookup::plain_id, output::Fields};
+use crate::{connect::PolicyScope, exit::Done, lookup::plain_id, output::Fields};
 
 /// Roles: sets of permissions that access bindings grant.
 #[derive(Debug, Args)]
@@ -17,13 +17,18 @@ pub(crate) struct Noun {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
-    scope: Scope,
+    scope: PolicyScope,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Create a Role; it never changes.
-    #[command(after_help = "Example: occ role create --permission secret:operate --permission agent:read")]
+    #[command(
+        after_help = "Example: occ role create --permission secret:operate --permission agent:read
+
+A Role of the Installation may also permit to create, and what is the Installation's:
+  occ role create --installation --permission installation:administer --permission namespace:create"
+    )]
     Create {
         /// What it permits: KIND:ACTION. Repeatable.
         #[arg(long = "permission", required = true, value_name = "KIND:ACTION", value_parser = permission)]
@@ -46,28 +51,26 @@ enum Verb {
 }
 
 pub(crate) async fn run(noun: Noun, cx: Context<'_>) -> Done {
-    let session = noun.scope.open(cx.connection).await?;
-    let path = session.path("iam/roles");
+    let policy = noun.scope.open(cx.connection).await?;
+    let client = policy.client();
+    let path = policy.path("iam/roles");
     match noun.verb {
         Verb::Create { permissions } => {
-            let role: Role = session
-                .client
-                .post(&path, &json!({ "permissions": permissions }))
-                .await?;
+            let role: Role = client.post(&path, &json!({ "permissions": permissions })).await?;
             cx.output.one(&role, fields)
         }
         Verb::List => {
-            let roles: Vec<Role> = session.client.get(&path).await?;
+            let roles: Vec<Role> = client.get(&path).await?;
             cx.output.list(&roles, &["ID", "PERMISSIONS"], |role| {
                 vec![role.id.clone(), words(&role.permissions).join(" ")]
             })
         }
         Verb::Show { role } => {
-            let role: Role = session.client.get(&format!("{path}/{role}")).await?;
+            let role: Role = client.get(&format!("{path}/{role}")).await?;
             cx.output.one(&role, fields)
         }
         Verb::Delete { role } => {
-            session.client.delete(&format!("{path}/{role}")).await?;
+            client.delete(&format!("{path}/{role}")).await?;
             cx.output.done("deleted")
         }
     }

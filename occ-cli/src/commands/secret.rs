@@ -116,10 +116,13 @@ fn fields(secret: &SecretView) -> Fields {
     if let Some(consumers) = &secret.consumers {
         let agents = consumers.agents.iter().map(ToString::to_string);
         let configurations = consumers.configurations.iter().map(ToString::to_string);
+        let accounts = consumers.service_accounts.iter().map(ToString::to_string);
+        let sources = consumers.credential_sources.iter().map(ToString::to_string);
+        let others = configurations.chain(accounts).chain(sources);
         let more = (consumers.unreadable > 0).then(|| format!("{} that you may not read", consumers.unreadable));
         fields.push((
             "used by",
-            agents.chain(configurations).chain(more).collect::<Vec<_>>().join("\n"),
+            agents.chain(others).chain(more).collect::<Vec<_>>().join("\n"),
         ));
     }
     fields

@@ -1,7 +1,7 @@
 //! Admission of an Agent's draft: its creation and its changes (seed: Agents; spec/engine 3.1).
 
 use super::{
-    DetailCode, Grants, Refusal, plugins,
+    DetailCode, Grants, Phrase, Refusal, plugins,
     source::{self, Sources},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         Agent, AgentStatus, Approver, Backend, BackendId, HarnessAuth, NamespaceStatus, Plugins, PrincipalId, Secret,
         ServiceAccount,
     },
-    store::{AgentRow, ConfigurationRow, NamespaceRow},
+    store::{AgentRow, ConfigurationRow, NamespaceRow, SavedField},
 };
 
 /// All that a draft is decided on.
@@ -48,6 +48,8 @@ pub struct DraftInputs<'a> {
     pub namespace_row: Option<&'a NamespaceRow>,
     /// The Agent's row.
     pub agent_row: Option<&'a AgentRow>,
+    /// The saved settings that the request replaces or clears.
+    pub replaced: &'a [SavedField],
     /// The named Configuration's row.
     pub configuration: Option<&'a ConfigurationRow>,
     /// The Secrets that the request and the named Configuration refer to, as far as they exist.
@@ -89,6 +91,7 @@ pub const UPDATE: &[Check] = &[
     ("namespace_exists", namespace_exists),
     ("agent_exists", |i| current(i).map(|_| ())),
     ("agent_active", agent_active),
+    ("settings_readable", settings_readable),
     ("backend_configured", backend_configured),
     ("configuration_permission", configuration_permission),
     ("configuration_exists", configuration_exists),
@@ -187,6 +190,24 @@ fn agent_active(i: &DraftInputs<'_>) -> Result<(), Refusal> {
         AgentStatus::Active => Ok(()),
         AgentStatus::Deleting => Err(Refusal::new(ApiCode::AgentDeleting)),
     }
+}
+
+/// What cannot be read is replaced, and never written back as if it had been empty.
+fn settings_readable(i: &DraftInputs<'_>) -> Result<(), Refusal> {
+    let row = i.agent_row.ok_or_else(Refusal::not_found)?;
+    let kept = row.unreadable.iter().filter(|field| !i.replaced.contains(field));
+    readable(&kept.copied().collect::<Vec<_>>())
+}
+
+/// 409 that names the saved settings of an Agent that cannot be read.
+pub(crate) fn readable(unreadable: &[SavedField]) -> Result<(), Refusal> {
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let phrase = Phrase::new("Saved settings of the Agent cannot be read: ")
+        .list(unreadable)
+        .text(". Replace them in an update of the Agent.");
+    Err(Refusal::saying(ApiCode::ResourceConflict, phrase))
 }
 
 /// Seed: a nonempty id that names no configured Backend is not found.

@@ -7,6 +7,7 @@ use crate::{
     driver::{Action, ResourceRef},
     id::{AgentId, ConfigurationId, RevisionId, SecretId},
     resource::{ExecutionMode, PrincipalId},
+    store::SavedField,
 };
 
 /// What may stand in a message besides fixed texts.
@@ -45,6 +46,12 @@ impl Sayable for Action {
 impl Sayable for (&'static str, String) {
     fn say(&self, out: &mut String) {
         say(format_args!("{} {}", self.0, self.1), out);
+    }
+}
+
+impl Sayable for SavedField {
+    fn say(&self, out: &mut String) {
+        out.push_str(self.as_str());
     }
 }
 

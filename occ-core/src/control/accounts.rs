@@ -16,7 +16,7 @@ use crate::{
     iam::ExactResource,
     id::{NamespaceId, ServiceAccountId},
     resource::{AccountCredential, AccountCredentialKind, OwnedKind, Secret, ServiceAccount},
-    store::{Change, Expect, OwnedRow, Slice, Write},
+    store::{Change, Expect, OwnedRow, SavedField, Slice, Write},
 };
 
 const KIND: OwnedKind = OwnedKind::ServiceAccount;
@@ -32,10 +32,10 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.service_accounts.create", Scope::Namespace(namespace));
         op.answer(async {
             let collection = ResourceRef::collection(ResourceKind::ServiceAccount, namespace);
-            let allowed = op.require(Action::Create, collection).await?;
             let id = ServiceAccountId::random();
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Create, collection.clone()).await?;
                 if let Some(first) = op.first_answer().await? {
                     return Ok(first);
                 }
@@ -118,9 +118,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.service_accounts.update", Scope::Namespace(namespace));
         op.answer(async {
             let resource = ResourceRef::service_account(namespace, id);
-            let allowed = op.require(Action::Update, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Update, resource.clone()).await?;
                 let mut account = self.account(namespace, id).await?;
                 imports(&account)?;
                 let (credential, secret) = self.imported(&op, namespace, &input, "").await?;
@@ -230,7 +230,11 @@ impl ControlPlane {
     ) -> Answer<Vec<ResourceRef>> {
         let agents = self.store.agents(namespace).await?.into_iter();
         let mut named: BTreeSet<_> = agents
-            .filter(|row| source::account_of(row.agent.harness_auth.as_ref()) == Some(id))
+            .filter(|row| {
+                // Whoever knows no better counts as one who uses it.
+                row.unreadable.contains(&SavedField::HarnessAuth)
+                    || source::account_of(row.agent.harness_auth.as_ref()) == Some(id)
+            })
             .map(|row| row.agent.id)
             .collect();
         if let Some(secret) = token {

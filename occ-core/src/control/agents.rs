@@ -2,7 +2,6 @@
 
 use super::{
     AgentView, Answer, Caller, ControlPlane, CreateAgent, Page, PageQuery, Tag, UpdateAgent,
-    commit::Tries,
     configurations::bound,
     installation::opaque,
     namespaces::ACCEPTING,
@@ -24,7 +23,7 @@ use crate::{
         HarnessAuth, InvalidWorkspaceFile, OwnedKind, PluginId, PluginSelection, Plugins, Secret, ServiceAccount,
         WorkspaceFiles, WorkspaceSetup,
     },
-    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedAgent, Slice, Write},
+    store::{AgentRow, Change, ConfigurationRow, Expect, NamespaceRow, SavedField, Slice, Write},
 };
 
 /// Most credential sources of one Agent.
@@ -42,6 +41,7 @@ struct Named<'a> {
     credential_sources: Vec<CredentialSourceId>,
     plugins: &'a Plugins,
     plugin_approvers: Option<&'a [Approver]>,
+    replaced: &'a [SavedField],
     defaults_known: bool,
 }
 
@@ -62,10 +62,7 @@ impl ControlPlane {
             check_workspace(&input)?;
             let approvers = input.plugin_approvers.as_deref();
             check_extras(&input.credential_sources, &input.plugins, approvers)?;
-            let allowed = op
-                .decide(vec![draft::permission(&caller.principal, namespace, None)])
-                .await?;
-            let allowed = granted(allowed)?;
+            let question = draft::permission(&caller.principal, namespace, None);
             let id = AgentId::random();
             let named = Named {
                 configuration_id: input.configuration_id,
@@ -74,10 +71,12 @@ impl ControlPlane {
                 credential_sources: input.credential_sources.iter().map(|source| source.source_id).collect(),
                 plugins: &input.plugins,
                 plugin_approvers: approvers,
+                replaced: &[],
                 defaults_known: self.knows_defaults(input.workspace_defaults_id.as_deref()),
             };
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = granted(op.decide(vec![question.clone()]).await?)?;
                 if let Some(first) = op.first_answer().await? {
                     return Ok(first);
                 }
@@ -120,7 +119,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.agents.read", Scope::Namespace(namespace));
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent(namespace, id)).await?;
-            Ok(self.agent_row(namespace, id).await?.agent)
+            let row = self.agent_row(namespace, id).await?;
+            draft::readable(&row.unreadable)?;
+            Ok(row.agent)
         })
         .await
     }
@@ -130,10 +131,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.agents.read", Scope::Namespace(namespace));
         op.answer(async {
             op.require(Action::Read, ResourceRef::agent(namespace, id)).await?;
-            let saved = self.store.saved_agent(namespace, id).await?;
-            let saved = saved.ok_or_else(Refusal::not_found)?;
-            let tag = Tag::of_draft(&saved.row.agent);
-            Ok((saved.into(), tag))
+            let row = self.agent_row(namespace, id).await?;
+            let tag = Tag::of_draft(&row.agent);
+            Ok((row.into(), tag))
         })
         .await
     }
@@ -149,15 +149,13 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let read = async |slice: Slice| self.store.saved_agents(namespace, &slice).await;
-            let place = |saved: &SavedAgent| Cursor {
-                order: saved.row.agent.created_at.as_millis(),
-                id: saved.row.agent.id.to_string(),
+            let read = async |slice: Slice| self.store.agents_in(namespace, &slice).await;
+            let place = |row: &AgentRow| Cursor {
+                order: row.agent.created_at.as_millis(),
+                id: row.agent.id.to_string(),
             };
             let page = op
-                .page(query, read, place, |saved| {
-                    ResourceRef::agent(namespace, saved.row.agent.id)
-                })
+                .page(query, read, place, |row| ResourceRef::agent(namespace, row.agent.id))
                 .await?;
             Ok(page.map(Into::into))
         })
@@ -170,15 +168,12 @@ impl ControlPlane {
         op.answer(async {
             op.require(Action::Read, ResourceRef::namespace(namespace)).await?;
             self.live_namespace(namespace).await?;
-            let agents = self
-                .store
-                .agents(namespace)
-                .await?
-                .into_iter()
-                .map(|row| row.agent)
-                .collect();
-            op.readable(agents, |agent| ResourceRef::agent(namespace, agent.id))
-                .await
+            let rows = self.store.agents(namespace).await?;
+            let rows = op
+                .readable(rows, |row| ResourceRef::agent(namespace, row.agent.id))
+                .await?;
+            rows.iter().try_for_each(|row| draft::readable(&row.unreadable))?;
+            Ok(rows.into_iter().map(|row| row.agent).collect())
         })
         .await
     }
@@ -193,14 +188,12 @@ impl ControlPlane {
     ) -> Answer<Agent> {
         let op = self.operation(caller, "openclaw.agents.update", Scope::Namespace(namespace));
         op.answer(async {
-            let allowed = op
-                .decide(vec![draft::permission(&caller.principal, namespace, Some(id))])
-                .await?;
-            let allowed = granted(allowed)?;
+            let question = draft::permission(&caller.principal, namespace, Some(id));
             let sources = input.credential_sources.clone().unwrap_or_default();
             let plugins = input.plugins.clone().unwrap_or_default();
             let approvers = input.plugin_approvers.named().map(Vec::as_slice);
             check_extras(&sources, &plugins, approvers)?;
+            let replaced = input.replaced();
             let named = Named {
                 credential_sources: sources.iter().map(|source| source.source_id).collect(),
                 plugins: &plugins,
@@ -208,10 +201,12 @@ impl ControlPlane {
                 configuration_id: input.configuration_id,
                 harness_auth: input.harness_auth.named().copied(),
                 backend_id: input.backend_id.named(),
+                replaced: &replaced,
                 defaults_known: true,
             };
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = granted(op.decide(vec![question.clone()]).await?)?;
                 let draft = self.admit_draft(&op, &allowed, namespace, Some(id), &named).await?;
                 let row = draft.agent_row.clone().ok_or_else(Refusal::not_found)?;
                 op.on_state(&Tag::of_draft(&row.agent))?;
@@ -312,6 +307,7 @@ impl ControlPlane {
             grants: &grants,
             namespace_row: namespace_row.as_ref(),
             agent_row: agent_row.as_ref(),
+            replaced: named.replaced,
             configuration: configuration.as_ref(),
             secrets: &secrets,
             secret_driver: &self.drivers.secret.identity().id,

@@ -1,11 +1,11 @@
 //! Optimistic commits: what a decision rests on is a precondition, and when one no longer holds the operation looks again.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     admission::Refusal,
     reason::ApiCode,
-    store::{Change, CommitError, Store, StoreError, Taken},
+    store::{Change, CommitError, Expect, Store, StoreError, Taken},
 };
 
 /// How often an operation looks again before it gives up.
@@ -15,6 +15,8 @@ const TRIES: u32 = 8;
 pub(super) struct Tries<'a> {
     store: &'a dyn Store,
     spent: u32,
+    /// Whether what allowed the change is looked at again in its transaction.
+    rechecks: bool,
 }
 
 /// Why an operation's change was not committed, or is not known to be.
@@ -48,11 +50,25 @@ impl From<Uncommitted> for Refusal {
 
 impl<'a> Tries<'a> {
     pub(super) fn new(store: &'a dyn Store) -> Self {
-        Self { store, spent: 0 }
+        Self {
+            store,
+            spent: 0,
+            rechecks: false,
+        }
+    }
+
+    /// For changes that must not be committed once what allowed them is withdrawn. Each try asks anew who allows it.
+    pub(super) fn rechecking(store: &'a dyn Store, rechecks: bool) -> Self {
+        Self {
+            store,
+            spent: 0,
+            rechecks,
+        }
     }
 
     /// `true` when the change is committed; `false` when something changed meanwhile and the operation should look again.
     pub(super) async fn commit(&mut self, change: Change) -> Result<bool, Uncommitted> {
+        let change = if self.rechecks { allowed_still(change) } else { change };
         let refusal = match self.store.commit(change).await {
             Ok(()) => return Ok(true),
             Err(CommitError::Conflict(_) | CommitError::StateConflict) => {
@@ -100,4 +116,16 @@ impl<'a> Tries<'a> {
         tokio::time::sleep(Duration::from_millis(jitter)).await;
         Ok(())
     }
+}
+
+/// The change, under the access bindings that allowed it (spec/engine 11).
+fn allowed_still(change: Change) -> Change {
+    let authorizations = change.audit.iter().filter_map(|event| event.authorization.as_ref());
+    let allowing = authorizations.filter(|answer| answer.decision.allowed);
+    let bindings: BTreeSet<_> = allowing
+        .flat_map(|answer| answer.decision.evidence.binding_ids.iter().cloned())
+        .collect();
+    bindings
+        .into_iter()
+        .fold(change, |change, binding| change.expect(Expect::AccessBinding(binding)))
 }

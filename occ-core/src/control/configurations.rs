@@ -29,18 +29,14 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.configurations.create", Scope::Namespace(namespace));
         op.answer(async {
             check_bindings(namespace, &input.secret_bindings)?;
-            let allowed = op
-                .require(
-                    Action::Create,
-                    ResourceRef::collection(ResourceKind::Configuration, namespace),
-                )
-                .await?;
+            let collection = ResourceRef::collection(ResourceKind::Configuration, namespace);
+            let allowed = op.require(Action::Create, collection).await?;
             if let Some(first) = op.first_answer().await? {
                 return Ok(first);
             }
             let id = ConfigurationId::random();
             let mut touched = false;
-            match self.store_configuration(&op, &allowed, id, &input, &mut touched).await {
+            match self.store_configuration(&op, allowed, id, &input, &mut touched).await {
                 Ok(row) => Ok(with_document(row, input.values)),
                 Err(Uncommitted::Certain(refusal)) => {
                     if touched {
@@ -59,13 +55,13 @@ impl ControlPlane {
     async fn store_configuration(
         &self,
         op: &Operation<'_>,
-        allowed: &Authorization,
+        mut allowed: Authorization,
         id: ConfigurationId,
         input: &CreateConfiguration,
         touched: &mut bool,
     ) -> Result<ConfigurationRow, Uncommitted> {
         let namespace = allowed.request.resource.namespace_id.ok_or_else(Refusal::not_found)?;
-        let mut tries = Tries::new(&*self.store);
+        let mut tries = op.tries();
         loop {
             let row = self.live_namespace(namespace).await?;
             draft::accepts(&row)?;
@@ -89,16 +85,18 @@ impl ControlPlane {
             effect(self.drivers.configuration.create(&cx, namespace, id, &input.values))
                 .await
                 .map_err(|e| Refusal::driver(DriverKind::Configuration, &e))?;
+            allowed = op.still(allowed).await?;
             let accepting = if adopted { &[NamespaceStatus::Ready] } else { ACCEPTING };
             let change = bound(Change::new(), &secrets)
                 .expect(Expect::NamespaceStatus(namespace, accepting))
                 .write(Write::Configuration(row.clone()))
                 .state(cx.state().take_staged())
-                .audit(op.event(ResourceRef::configuration(namespace, id), allowed));
+                .audit(op.event(ResourceRef::configuration(namespace, id), &allowed));
             let change = op.answering(change, &with_document(row.clone(), input.values.clone()))?;
             if tries.commit(change).await? {
                 return Ok(row);
             }
+            allowed = op.require(Action::Create, allowed.request.resource).await?;
         }
     }
 
@@ -173,9 +171,9 @@ impl ControlPlane {
                 check_bindings(namespace, bindings)?;
             }
             let resource = ResourceRef::configuration(namespace, id);
-            let allowed = op.require(Action::Update, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Update, resource.clone()).await?;
                 let mut row = self.configuration_row(namespace, id).await?;
                 if row.deleting {
                     return Err(Refusal::conflict("The Configuration is being deleted."));
@@ -203,6 +201,7 @@ impl ControlPlane {
                     }
                     Err(error) => return Err(Refusal::driver(DriverKind::Configuration, &error)),
                 }
+                let allowed = op.still(allowed).await?;
                 let change = bound(Change::new().expect(Expect::Configuration(id, before)), &secrets)
                     .write(Write::UpdateConfiguration(row.clone()))
                     .state(cx.state().take_staged())
@@ -225,9 +224,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.configurations.delete", Scope::Namespace(namespace));
         op.answer(async {
             let resource = ResourceRef::configuration(namespace, id);
-            let allowed = op.require(Action::Delete, resource).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Delete, resource.clone()).await?;
                 let row = self.configuration_row(namespace, id).await?;
                 let consumers = self.store.configuration_consumers(namespace, id).await?;
                 let consumers = consumers
@@ -253,6 +252,7 @@ impl ControlPlane {
                 effect(self.drivers.configuration.delete(&cx, namespace, id))
                     .await
                     .map_err(|e| Refusal::driver(DriverKind::Configuration, &e))?;
+                let allowed = op.still(allowed).await?;
                 let exact = ExactResource {
                     kind: ResourceKind::Configuration,
                     id: id.to_string(),
@@ -345,7 +345,7 @@ impl ControlPlane {
     ) -> Answer<Change> {
         let bindings = self
             .store
-            .access_bindings(namespace, BindingsOf::Resource(exact))
+            .access_bindings(Some(namespace), BindingsOf::Resource(exact))
             .await?;
         let ids: Vec<_> = bindings.into_iter().map(|binding| binding.id).collect();
         let event = if ids.is_empty() {
@@ -412,6 +412,16 @@ pub(super) async fn refuse_referenced(
     beginning: &'static str,
     consumers: Vec<ResourceRef>,
 ) -> Answer<()> {
+    refuse_held(op, ApiCode::ResourceConflict, beginning, consumers).await
+}
+
+/// The same with another code.
+pub(super) async fn refuse_held(
+    op: &Operation<'_>,
+    code: ApiCode,
+    beginning: &'static str,
+    consumers: Vec<ResourceRef>,
+) -> Answer<()> {
     if consumers.is_empty() {
         return Ok(());
     }
@@ -425,9 +435,9 @@ pub(super) async fn refuse_referenced(
         (_, 0) => Phrase::new(beginning).list(&readable).text("."),
         _ => Phrase::new(beginning)
             .id(&hidden)
-            .text(" resources that you may not read and by ")
+            .text(" resources that you may not read, and ")
             .list(&readable)
             .text("."),
     };
-    Err(Refusal::saying(ApiCode::ResourceConflict, phrase))
+    Err(Refusal::saying(code, phrase))
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     admission::{
         Grants, Refusal,
-        deploy::{self, Admitted, DeployInputs, Gathered},
+        deploy::{self, Admitted, DeployInputs, Gathered, Repeated},
         source,
     },
     audit::Authorization,
@@ -121,7 +121,8 @@ impl ControlPlane {
                 reads_document: pinned.is_none(),
             };
             let mut answers = self.ask_drivers(&cx, &gathering).await;
-            if let Some(document) = pinned {
+            let repeated = pinned.as_ref().map(|pinned| pinned.repeated.clone());
+            if let Some(Pinned { document, .. }) = pinned {
                 let generation = read.configuration.as_ref().map_or(0, |row| row.generation);
                 answers.document = Gathered::Known(Some((generation, document)));
             }
@@ -141,6 +142,7 @@ impl ControlPlane {
                 credentials: answers.credentials,
                 account: account.clone(),
                 sources: sources.clone(),
+                repeated,
                 drivers: &self.drivers,
             };
             let admitted = deploy::admit(&inputs)?;
@@ -205,14 +207,14 @@ impl ControlPlane {
         Ok(account)
     }
 
-    /// Puts what an earlier version saved in the place of the draft; gives the document. Nothing without an Agent.
+    /// Puts what an earlier version saved in the place of the draft. Nothing without an Agent.
     async fn pin(
         &self,
         read: &mut DeployRead,
         namespace: NamespaceId,
         agent: AgentId,
         earlier: RevisionId,
-    ) -> Answer<Option<Document>> {
+    ) -> Answer<Option<Pinned>> {
         let Some(row) = &mut read.agent else { return Ok(None) };
         let revision = self.saved_revision(namespace, agent, earlier).await?;
         let snapshot = revision.snapshot;
@@ -253,7 +255,12 @@ impl ControlPlane {
             created_at: revision.created_at,
         });
         read.secrets = self.named_secrets(namespace, deploy::secret_ids(read)).await?;
-        Ok(Some(snapshot.configuration))
+        Ok(Some(Pinned {
+            document: snapshot.configuration,
+            repeated: Repeated {
+                sandbox_driver_id: snapshot.sandbox_driver_id,
+            },
+        }))
     }
 
     /// Asks the drivers what the checks will want to know, and nothing that the caller's or the Agent's grants do not cover.
@@ -322,6 +329,12 @@ impl ControlPlane {
             credentials,
         }
     }
+}
+
+/// What an earlier version saved.
+struct Pinned {
+    document: Document,
+    repeated: Repeated,
 }
 
 /// What drivers are asked about.

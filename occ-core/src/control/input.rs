@@ -13,6 +13,7 @@ use crate::{
         HarnessAuth, LaunchSettings, Name, Plugins, PrincipalId, SecretBindings, SecretSource, SourceField, SourceType,
         WorkspaceFiles,
     },
+    store::SavedField,
 };
 
 /// The first set-up of an Installation.
@@ -263,6 +264,19 @@ pub struct UpdatePreset {
 }
 
 impl UpdateAgent {
+    /// The saved settings that the change replaces or clears, so that it matters no more whether they can be read.
+    pub(super) fn replaced(&self) -> Vec<SavedField> {
+        let said = [
+            (self.plugins.is_some(), SavedField::Plugins),
+            (self.plugin_approvers != Patch::Keep, SavedField::PluginApprovers),
+            (self.credential_sources.is_some(), SavedField::CredentialSources),
+            (self.harness_auth != Patch::Keep, SavedField::HarnessAuth),
+        ];
+        said.into_iter()
+            .filter_map(|(said, field)| said.then_some(field))
+            .collect()
+    }
+
     /// A change of nothing but the Configuration.
     pub const fn configuration(configuration_id: ConfigurationId) -> Self {
         Self {
@@ -277,7 +291,7 @@ impl UpdateAgent {
     }
 }
 
-/// A new Role of a Namespace.
+/// A new Role.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateRole {
@@ -285,15 +299,15 @@ pub struct CreateRole {
     pub permissions: Vec<Permission>,
 }
 
-/// A new access binding of a Namespace.
+/// A new access binding.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateAccessBinding {
-    /// Who is granted: a person, or a service principal of the Namespace.
+    /// Who is granted: a person, or for a Namespace one of its service principals.
     pub principal_id: PrincipalId,
-    /// A Role of the Namespace.
+    /// A Role of the Installation, or for a Namespace one of its own.
     pub role_id: String,
-    /// The exact resource that the grant is confined to; every one of the Namespace when none is named.
+    /// The exact resource of the Namespace that the grant is confined to; every one when none is named.
     #[serde(default)]
     pub resource: Option<ExactResource>,
 }

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::{
     Answer, Caller, ControlPlane,
-    commit::Tries,
     operation::{Operation, Scope},
     retry::FailedDeletion,
 };
@@ -69,10 +68,10 @@ impl ControlPlane {
     pub async fn request_stop(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<StopRequest> {
         let op = self.operation(caller, "openclaw.agents.stop", Scope::Namespace(namespace));
         op.answer(async {
-            let allowed = op.require(Action::Operate, ResourceRef::agent(namespace, id)).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
-                let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
+                let allowed = op.require(Action::Operate, ResourceRef::agent(namespace, id)).await?;
+                let AgentRow { mut agent, version, .. } = self.agent_row(namespace, id).await?;
                 if agent.status == AgentStatus::Deleting {
                     return Ok(StopRequest { agent, operation: None });
                 }
@@ -85,7 +84,7 @@ impl ControlPlane {
                 };
                 let change = Change::new()
                     .expect(Expect::Agent(id, version))
-                    .write(Write::UpdateAgent(agent.clone()))
+                    .write(state(&agent))
                     .write(Write::Enqueue(op.work(target)))
                     .audit(op.event(ResourceRef::agent(namespace, id), &allowed));
                 if tries.commit(change).await? {
@@ -141,10 +140,10 @@ impl ControlPlane {
     pub async fn delete_agent(&self, caller: &Caller, namespace: NamespaceId, id: AgentId) -> Answer<Agent> {
         let op = self.operation(caller, "openclaw.agents.delete", Scope::Namespace(namespace));
         op.answer(async {
-            let allowed = op.require(Action::Delete, ResourceRef::agent(namespace, id)).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
-                let AgentRow { mut agent, version } = self.agent_row(namespace, id).await?;
+                let allowed = op.require(Action::Delete, ResourceRef::agent(namespace, id)).await?;
+                let AgentRow { mut agent, version, .. } = self.agent_row(namespace, id).await?;
                 let work = op.work(Target::AgentDeleted { namespace, agent: id });
                 let next = if agent.status == AgentStatus::Deleting {
                     match self.retry_agent(&op, &allowed, &work).await? {
@@ -164,7 +163,7 @@ impl ControlPlane {
                 };
                 // The write of the row also fences two callers that repeat a deletion at once.
                 let mut change = next.expect(Expect::Agent(id, version));
-                change.writes.insert(0, Write::UpdateAgent(agent.clone()));
+                change.writes.insert(0, state(&agent));
                 if tries.commit(change).await? {
                     return Ok(agent);
                 }
@@ -211,7 +210,7 @@ impl ControlPlane {
             BindingsOf::Principal(&agent.service_principal_id),
             BindingsOf::Resource(&exact),
         ] {
-            let bindings = self.store.access_bindings(agent.namespace_id, of).await?;
+            let bindings = self.store.access_bindings(Some(agent.namespace_id), of).await?;
             removed.extend(bindings.into_iter().map(|binding| binding.id));
         }
         let event = event.with("servicePrincipalId", agent.service_principal_id.as_str());
@@ -220,5 +219,14 @@ impl ControlPlane {
         } else {
             event.with("accessBindingIds", Vec::from_iter(removed))
         })
+    }
+}
+
+/// What the owner asks of the Agent now. Its settings are not of it: they need not even be readable.
+const fn state(agent: &Agent) -> Write {
+    Write::AgentState {
+        id: agent.id,
+        desired: agent.desired_runtime_state,
+        status: agent.status,
     }
 }

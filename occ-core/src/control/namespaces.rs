@@ -2,15 +2,15 @@
 
 use super::{
     Answer, Caller, ControlPlane, CreateNamespace, Page, PageQuery,
-    commit::Tries,
+    configurations::refuse_held,
     operation::{Operation, Scope},
     page::Cursor,
     retry::FailedDeletion,
 };
 use crate::{
-    admission::{DetailCode, Phrase, Refusal},
+    admission::{DetailCode, Refusal},
     audit::Authorization,
-    driver::{Action, ResourceRef},
+    driver::{Action, ResourceKind, ResourceRef},
     id::NamespaceId,
     reason::ApiCode,
     resource::{Namespace, NamespaceStatus},
@@ -44,15 +44,6 @@ impl ControlPlane {
             if input.existing_namespace.is_some() {
                 questions.push(op.ask(Action::Administer, ResourceRef::installation(installation)));
             }
-            let allowed = op.require_all(questions).await?.swap_remove(0);
-            if let Some(existing) = &input.existing_namespace {
-                let adoption = self.drivers.compute.namespace_adoption();
-                if !adoption.is_some_and(|adoption| adoption.accepts(existing)) {
-                    return Err(Refusal::conflict(
-                        "The selected Compute cannot adopt this existing namespace.",
-                    ));
-                }
-            }
             let namespace = Namespace {
                 id: NamespaceId::random(),
                 name: input.name,
@@ -63,22 +54,27 @@ impl ControlPlane {
             let target = Target::NamespaceReady {
                 namespace: namespace.id,
             };
-            if let Some(first) = op.first_answer().await? {
-                return Ok(first);
-            }
-            let change = Change::new()
-                .write(Write::Namespace(namespace.clone()))
-                .write(Write::Enqueue(op.work(target)))
-                .audit(op.event(ResourceRef::namespace(namespace.id), &allowed));
-            let change = op.answering(change, &namespace)?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
-                if tries.commit(change.clone()).await? {
-                    return Ok(namespace);
+                let allowed = op.require_all(questions.clone()).await?.swap_remove(0);
+                if let Some(existing) = &namespace.existing_namespace {
+                    let adoption = self.drivers.compute.namespace_adoption();
+                    if !adoption.is_some_and(|adoption| adoption.accepts(existing)) {
+                        return Err(Refusal::conflict(
+                            "The selected Compute cannot adopt this existing namespace.",
+                        ));
+                    }
                 }
-                // The same request was done meanwhile.
+                // The same request may have been done meanwhile.
                 if let Some(first) = op.first_answer().await? {
                     return Ok(first);
+                }
+                let change = Change::new()
+                    .write(Write::Namespace(namespace.clone()))
+                    .write(Write::Enqueue(op.work(target.clone())))
+                    .audit(op.event(ResourceRef::namespace(namespace.id), &allowed));
+                if tries.commit(op.answering(change, &namespace)?).await? {
+                    return Ok(namespace);
                 }
             }
         })
@@ -127,9 +123,9 @@ impl ControlPlane {
     pub async fn delete_namespace(&self, caller: &Caller, id: NamespaceId) -> Answer<Namespace> {
         let op = self.operation(caller, "openclaw.namespaces.delete", Scope::Namespace(id));
         op.answer(async {
-            let allowed = op.require(Action::Delete, ResourceRef::namespace(id)).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Delete, ResourceRef::namespace(id)).await?;
                 let row = self.live_namespace(id).await?;
                 let change = match row.namespace.status {
                     NamespaceStatus::Deleting => match self.retry_namespace(&op, &allowed, &row).await? {
@@ -157,10 +153,24 @@ impl ControlPlane {
     async fn begin_deletion(&self, op: &Operation<'_>, allowed: &Authorization, row: &NamespaceRow) -> Answer<Change> {
         let id = row.namespace.id;
         let contents = self.store.namespace_contents(id, CONTENTS_LIMIT).await?;
-        if !contents.is_empty() {
-            let phrase = Phrase::new("The Namespace still owns ").list(&contents).text(".");
-            return Err(Refusal::saying(ApiCode::NamespaceNotEmpty, phrase));
-        }
+        let kinds = [
+            ResourceKind::Agent,
+            ResourceKind::Configuration,
+            ResourceKind::ServiceAccount,
+        ];
+        let kinds = kinds
+            .into_iter()
+            .chain([ResourceKind::Preset, ResourceKind::CredentialSource]);
+        let owned = contents.into_iter().map(|(word, owned)| ResourceRef {
+            kind: kinds
+                .clone()
+                .find(|kind| kind.as_str() == word)
+                .unwrap_or(ResourceKind::Secret),
+            id: owned,
+            namespace_id: Some(id),
+        });
+        let code = ApiCode::NamespaceNotEmpty;
+        refuse_held(op, code, "The Namespace still owns ", owned.collect()).await?;
         Ok(deletion(row, allowed)
             .expect(Expect::NamespaceEmpty(id))
             .write(Write::Enqueue(op.work(Target::NamespaceDeleted { namespace: id })))

@@ -4,7 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Answer, Caller, Conditions, ControlPlane, Credential};
+use super::{Answer, Caller, Conditions, ControlPlane, Credential, commit::Tries};
 use crate::{
     admission::{Record, Refusal, denied},
     audit::{AuditEvent, Authorization},
@@ -155,6 +155,22 @@ impl Operation<'_> {
 
     pub(super) fn store(&self) -> &dyn Store {
         &*self.plane.store
+    }
+
+    /// The tries of a change that this operation makes. A policy that the store keeps is looked at again in the transaction of the
+    /// change: what was withdrawn before it allows nothing.
+    pub(super) fn tries(&self) -> Tries<'_> {
+        Tries::rechecking(self.store(), self.plane.drivers.iam.decides_by_stored_policy())
+    }
+
+    /// The answer still, for a change that comes after a call of a driver. A policy that the store does not keep is asked once more; one
+    /// that it keeps is looked at in the transaction.
+    pub(super) async fn still(&self, allowed: Authorization) -> Answer<Authorization> {
+        if self.plane.drivers.iam.decides_by_stored_policy() {
+            return Ok(allowed);
+        }
+        let answers = self.require_all(vec![allowed.request]).await?;
+        answers.into_iter().next().ok_or(Refusal::driver_away(DriverKind::Iam))
     }
 
     /// Who asks.

@@ -1,8 +1,8 @@
 //! Presets: launch settings that are copied into Agent drafts.
 
 use super::{
-    Answer, Caller, ControlPlane, CreatePreset, Page, PageQuery, UpdatePreset, commit::Tries, namespaces::ACCEPTING,
-    operation::Scope, page::Cursor,
+    Answer, Caller, ControlPlane, CreatePreset, Page, PageQuery, UpdatePreset, namespaces::ACCEPTING, operation::Scope,
+    page::Cursor,
 };
 use crate::{
     admission::{Refusal, draft},
@@ -21,10 +21,10 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.presets.create", Scope::Namespace(namespace));
         op.answer(async {
             let collection = ResourceRef::collection(ResourceKind::Preset, namespace);
-            let allowed = op.require(Action::Create, collection).await?;
             let id = PresetId::random();
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Create, collection.clone()).await?;
                 if let Some(first) = op.first_answer().await? {
                     return Ok(first);
                 }
@@ -82,9 +82,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.presets.update", Scope::Namespace(namespace));
         op.answer(async {
             let resource = ResourceRef::preset(namespace, id);
-            let allowed = op.require(Action::Update, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Update, resource.clone()).await?;
                 let row = self.preset_row(namespace, id).await?;
                 let version = row.version;
                 let mut preset = Preset::try_from(row)?;
@@ -111,13 +111,13 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.presets.delete", Scope::Namespace(namespace));
         op.answer(async {
             let resource = ResourceRef::preset(namespace, id);
-            let allowed = op.require(Action::Delete, resource.clone()).await?;
             let exact = ExactResource {
                 kind: ResourceKind::Preset,
                 id: id.to_string(),
             };
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Delete, resource.clone()).await?;
                 let row = self.preset_row(namespace, id).await?;
                 let change = Change::new()
                     .expect(Expect::Owned(id.to_string(), row.version))

@@ -2,82 +2,106 @@
 
 use std::borrow::Cow;
 
-use super::{ControlPlane, operation::look, runtime::Runtime, secrets::identity_of};
-use crate::{driver::OperationContext, secret_value::SecretValue};
+use super::{Answer, ControlPlane, operation::look, runtime::Runtime, secrets::identity_of};
+use crate::{
+    admission::Refusal,
+    audit::credentials::{REDACTED, without_credentials},
+    driver::{EffectError, OperationContext, StateEntry, StateReader, StateWrite},
+    id::SecretId,
+    reason::ApiCode,
+    secret_value::SecretValue,
+    time::Timestamp,
+};
 
 /// Longest line that is shown, in bytes.
 const LINE_MAX_BYTES: usize = 16 * 1024;
 /// Shorter values are not searched for: they would blank out ordinary words.
 const VALUE_MIN_BYTES: usize = 6;
-const REDACTED: &str = "[redacted]";
-/// Beginnings of well-known credentials, our own service keys among them.
-const PREFIXES: [&str; 14] = [
-    "occ_",
-    "sk-",
-    "sk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "xapp-",
-    "AKIA",
-    "eyJ",
-];
-/// Names whose value is not shown, whatever it looks like.
-const NAMES: [&str; 8] = [
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "api_key",
-    "apikey",
-    "api-key",
-    "authorization",
-];
-
+/// Under which name the store keeps when a Secret's value was replaced last.
+const REPLACED: &str = "control/replaced-secrets";
+/// A value that a version was given and that nobody has any more cannot be found in its lines.
+const UNKNOWN_VALUE: Refusal = Refusal::fixed(
+    ApiCode::RuntimeLogsUnavailable,
+    "A Secret that the version was given was replaced or deleted since, so its lines could show the earlier value. Deploy again.",
+);
 /// What is removed from lines.
 pub(super) struct Redaction {
     values: Vec<SecretValue>,
 }
 
 impl ControlPlane {
-    /// The values that the version's workload was given, as far as they can still be had; the patterns catch what they can of the rest.
-    pub(super) async fn delivered_values(&self, cx: &OperationContext, runtime: &Runtime) -> Vec<SecretValue> {
-        let snapshot = &runtime.revision.snapshot;
+    /// The values that the version's workload was given. Lines are shown only when all of them are known.
+    pub(super) async fn delivered_values(&self, cx: &OperationContext, runtime: &Runtime) -> Answer<Vec<SecretValue>> {
+        let revision = &runtime.revision;
+        let snapshot = &revision.snapshot;
+        let frozen = snapshot.harness_auth.secret.iter();
         let mut values = Vec::new();
-        for frozen in snapshot
-            .harness_auth
-            .secret
-            .iter()
-            .chain(snapshot.secret_bindings.values())
-        {
-            let record = self
-                .store
-                .secret(runtime.revision.namespace_id, frozen.id)
-                .await
-                .ok()
-                .flatten();
+        for frozen in frozen.chain(snapshot.secret_bindings.values()) {
+            let record = self.store.secret(revision.namespace_id, frozen.id).await?;
             let own = record.filter(|record| record.driver_id == self.drivers.secret.identity().id);
-            if let Some(record) = own {
-                values.extend(
-                    look(
-                        self.drivers
-                            .secret
-                            .value(cx, &identity_of(&record), &record.backend_ref),
-                    )
-                    .await,
-                );
+            let Some(record) = own else { return Err(UNKNOWN_VALUE) };
+            if self
+                .replaced_at(record.id)
+                .await?
+                .is_some_and(|at| at >= revision.created_at)
+            {
+                return Err(UNKNOWN_VALUE);
             }
+            let identity = identity_of(&record);
+            let value = self.drivers.secret.value(cx, &identity, &record.backend_ref);
+            values.push(look(value).await.map_err(|error| withheld(&error))?);
         }
         if let Some(access) = self.drivers.compute.gateway_access() {
-            values.extend(look(access.password(cx, &runtime.target.agent)).await.ok().flatten());
+            let password = look(access.password(cx, &runtime.target.agent)).await;
+            values.extend(password.map_err(|error| withheld(&error))?);
         }
-        values
+        Ok(values)
     }
+
+    /// When a Secret's value was replaced last; never, when nothing is kept.
+    async fn replaced_at(&self, id: SecretId) -> Answer<Option<Timestamp>> {
+        Ok(self.replaced(id).await?.map(|entry| {
+            let millis = entry.value.try_into().map_or(i64::MAX, i64::from_be_bytes);
+            Timestamp::from_millis(millis)
+        }))
+    }
+
+    async fn replaced(&self, id: SecretId) -> Answer<Option<StateEntry>> {
+        let found = look(StateReader::read(&*self.store, REPLACED, &id.to_string())).await;
+        found.map_err(|_| Refusal::unavailable("The database is unavailable."))
+    }
+
+    /// What remembers that a Secret's value is replaced now, for the lines of versions that were given the earlier one. The value itself
+    /// is kept nowhere.
+    pub(super) async fn remember_replaced(&self, id: SecretId) -> Answer<StateWrite> {
+        let now = self.store.now().await?.as_millis().to_be_bytes();
+        Ok(StateWrite {
+            driver: REPLACED.to_owned(),
+            key: id.to_string(),
+            expected: self.replaced(id).await?.map(|entry| entry.version),
+            value: Some(now.to_vec()),
+        })
+    }
+
+    /// What forgets it with the Secret.
+    pub(super) async fn forget_replaced(&self, id: SecretId) -> Answer<Vec<StateWrite>> {
+        let found = self.replaced(id).await?.map(|entry| StateWrite {
+            driver: REPLACED.to_owned(),
+            key: id.to_string(),
+            expected: Some(entry.version),
+            value: None,
+        });
+        Ok(found.into_iter().collect())
+    }
+}
+
+/// Lines that cannot be redacted are not shown.
+fn withheld(error: &EffectError) -> Refusal {
+    tracing::warn!(%error, "a value that a version was given could not be had, so its lines are not shown");
+    Refusal::fixed(
+        ApiCode::RuntimeLogsUnavailable,
+        "A value that the version was given could not be read, so its lines cannot be redacted. Try again later.",
+    )
 }
 
 impl Redaction {
@@ -105,7 +129,7 @@ impl Redaction {
                 }
             }
         }
-        let mut out = patterns(&line);
+        let mut out = without_credentials(&line);
         if out.len() > LINE_MAX_BYTES {
             out.truncate(
                 (0..=LINE_MAX_BYTES)
@@ -116,43 +140,6 @@ impl Redaction {
         }
         out
     }
-}
-
-/// Words of a line: runs of the characters that credentials are written with, and what stands between them.
-fn patterns(line: &str) -> String {
-    let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '~' | '%');
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    let mut hide = false;
-    while let Some(first) = rest.chars().next() {
-        let end = rest.find(|c: char| in_word(c) != in_word(first)).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(end);
-        rest = after;
-        if !in_word(first) {
-            // What ends a value that is hidden by its name: the next word is another field's.
-            hide = hide && !part.contains([',', ';', '}', '&']);
-            out.extend(part.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }));
-            continue;
-        }
-        let lower = part.to_ascii_lowercase();
-        let scheme = lower == "bearer" || (hide && lower == "basic");
-        let credential = PREFIXES
-            .iter()
-            .any(|prefix| part.starts_with(prefix) && part.len() > prefix.len() + 4);
-        if !scheme && (hide || credential) {
-            out.push_str(REDACTED);
-            hide = false;
-        } else {
-            out.push_str(part);
-            hide = scheme || (NAMES.iter().any(|name| lower.ends_with(name)) && assigns(rest));
-        }
-    }
-    out
-}
-
-/// Whether what follows a name gives it a value: `=`, `:` or `": "`.
-fn assigns(rest: &str) -> bool {
-    rest.trim_start_matches(['"', '\'', ' ']).starts_with(['=', ':'])
 }
 
 #[cfg(test)]

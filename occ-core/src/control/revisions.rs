@@ -85,8 +85,7 @@ impl ControlPlane {
     }
 
     async fn agent_exists(&self, namespace: NamespaceId, agent: AgentId) -> Answer<()> {
-        let found = self.store.saved_agent(namespace, agent).await?;
-        found.map(|_| ()).ok_or_else(Refusal::not_found)
+        self.agent_row(namespace, agent).await.map(|_| ())
     }
 
     /// The versions of an Agent that the caller may read, oldest first. Needs `read` of the Agent.

@@ -92,7 +92,7 @@ impl ControlPlane {
             let lines = look(logs.read(&cx, &revision.target, &query))
                 .await
                 .map_err(|error| logs_refusal(&error))?;
-            let redaction = Redaction::of(self.delivered_values(&cx, &revision).await);
+            let redaction = Redaction::of(self.delivered_values(&cx, &revision).await?);
             let lines = lines.into_iter().map(|line| redaction.apply(&line)).collect();
             Ok(LogsView {
                 revision_id: id,

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Caller, ConsumersView, ControlPlane, Page, PageQuery, SecretView,
-    commit::{Tries, Uncommitted},
+    commit::Uncommitted,
     configurations::refuse_referenced,
     namespaces::ACCEPTING,
     operation::{Operation, Scope, effect},
@@ -47,7 +47,7 @@ impl ControlPlane {
                 name,
             };
             let mut stored = None;
-            match self.store_secret(&op, &allowed, &identity, &value, &mut stored).await {
+            match self.store_secret(&op, allowed, &identity, &value, &mut stored).await {
                 Ok(secret) => Ok((&secret).into()),
                 Err(Uncommitted::Certain(refusal)) => {
                     if let Some(at) = stored {
@@ -66,13 +66,13 @@ impl ControlPlane {
     async fn store_secret(
         &self,
         op: &Operation<'_>,
-        allowed: &Authorization,
+        mut allowed: Authorization,
         identity: &SecretIdentity,
         value: &SecretValue,
         stored: &mut Option<BackendRef>,
     ) -> Result<Secret, Uncommitted> {
         let namespace = identity.namespace_id;
-        let mut tries = Tries::new(&*self.store);
+        let mut tries = op.tries();
         loop {
             draft::accepts(&self.live_namespace(namespace).await?)?;
             let created_at = self.store.now().await?;
@@ -81,6 +81,7 @@ impl ControlPlane {
                 .await
                 .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
             *stored = Some(backend_ref.clone());
+            allowed = op.still(allowed).await?;
             let secret = Secret {
                 id: identity.id,
                 namespace_id: namespace,
@@ -95,11 +96,12 @@ impl ControlPlane {
                 .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
                 .write(Write::Secret(secret.clone()))
                 .state(cx.state().take_staged())
-                .audit(op.event(ResourceRef::secret(namespace, secret.id), allowed));
+                .audit(op.event(ResourceRef::secret(namespace, secret.id), &allowed));
             let change = op.answering(change, &SecretView::from(&secret))?;
             if tries.commit(change).await? {
                 return Ok(secret);
             }
+            allowed = op.require(Action::Create, allowed.request.resource).await?;
         }
     }
 
@@ -119,22 +121,37 @@ impl ControlPlane {
             let configurations = op
                 .readable(configurations, |id| ResourceRef::configuration(namespace, *id))
                 .await?;
-            let accounts = owned.into_iter().filter_map(|(_, id)| id.parse().ok()).collect();
+            let of = |wanted| owned.iter().filter(move |(kind, _)| *kind == wanted);
+            let accounts = of(OwnedKind::ServiceAccount).filter_map(|(_, id)| id.parse().ok());
+            let sources = of(OwnedKind::CredentialSource).filter_map(|(_, id)| id.parse().ok());
+            let (accounts, sources) = (accounts.collect(), sources.collect());
+            let mut credential_sources = op
+                .readable(sources, |id| ResourceRef::credential_source(namespace, *id))
+                .await?;
             let mut service_accounts = op
                 .readable(accounts, |id| ResourceRef::service_account(namespace, *id))
                 .await?;
-            let unreadable = all - agents.len() - configurations.len() - service_accounts.len();
+            let readable = agents.len() + configurations.len() + service_accounts.len() + credential_sources.len();
+            let unreadable = all - readable;
             let (mut agents, mut configurations) = (agents, configurations);
-            let shown = agents.len().max(configurations.len()).max(service_accounts.len());
+            let shown = [
+                agents.len(),
+                configurations.len(),
+                service_accounts.len(),
+                credential_sources.len(),
+            ];
+            let truncated = shown.into_iter().any(|shown| shown > CONSUMERS_MAX);
             agents.truncate(CONSUMERS_MAX);
             configurations.truncate(CONSUMERS_MAX);
             service_accounts.truncate(CONSUMERS_MAX);
+            credential_sources.truncate(CONSUMERS_MAX);
             let consumers = Some(ConsumersView {
                 agents,
                 configurations,
                 service_accounts,
+                credential_sources,
                 unreadable,
-                truncated: shown > CONSUMERS_MAX,
+                truncated,
             });
             Ok(SecretView {
                 consumers,
@@ -183,9 +200,9 @@ impl ControlPlane {
     ) -> Answer<SecretView> {
         let op = self.operation(caller, "openclaw.secrets.update", Scope::Namespace(namespace));
         op.answer(async {
-            let allowed = op.require(Action::Update, ResourceRef::secret(namespace, id)).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Update, ResourceRef::secret(namespace, id)).await?;
                 let mut secret = self.own_secret(namespace, id).await?;
                 if secret.deleting {
                     return Err(Refusal::conflict(source::BEING_DELETED));
@@ -193,6 +210,7 @@ impl ControlPlane {
                 self.refuse_issued(namespace, id).await?;
                 let before = secret.version;
                 secret.version += 1;
+                let replaced = self.remember_replaced(id).await?;
                 let cx = self.context();
                 match effect(
                     self.drivers
@@ -208,10 +226,12 @@ impl ControlPlane {
                     }
                     Err(error) => return Err(Refusal::driver(DriverKind::Secret, &error)),
                 }
+                let allowed = op.still(allowed).await?;
                 let change = Change::new()
                     .expect(Expect::Secret(id, before))
                     .write(Write::UpdateSecret(secret.clone()))
                     .state(cx.state().take_staged())
+                    .state(vec![replaced])
                     .audit(op.event(ResourceRef::secret(namespace, id), &allowed));
                 if tries.commit(change).await? {
                     return Ok((&secret).into());
@@ -226,9 +246,9 @@ impl ControlPlane {
         let op = self.operation(caller, "openclaw.secrets.delete", Scope::Namespace(namespace));
         op.answer(async {
             let resource = ResourceRef::secret(namespace, id);
-            let allowed = op.require(Action::Delete, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Delete, resource.clone()).await?;
                 let secret = self.own_secret(namespace, id).await?;
                 let Consumers {
                     agents,
@@ -269,11 +289,13 @@ impl ControlPlane {
                 )
                 .await
                 .map_err(|e| Refusal::driver(DriverKind::Secret, &e))?;
+                let allowed = op.still(allowed).await?;
                 let change = Change::new()
                     .expect(Expect::Secret(id, secret.version))
                     .expect(Expect::SecretUnreferenced(id))
                     .write(Write::DeleteSecret(id))
-                    .state(cx.state().take_staged());
+                    .state(cx.state().take_staged())
+                    .state(self.forget_replaced(id).await?);
                 let exact = ExactResource {
                     kind: ResourceKind::Secret,
                     id: id.to_string(),

@@ -18,7 +18,7 @@ use crate::{
         ServiceAccount, SourceField, SourceState, SourceType,
     },
     secret_value::SecretValue,
-    store::{ConfigurationRow, NewServiceKey, SavedAgent, SavedField, SavedRevision},
+    store::{AgentRow, ConfigurationRow, NewServiceKey, SavedField, SavedRevision},
     time::Timestamp,
 };
 
@@ -118,6 +118,9 @@ pub struct ConsumersView {
     /// Service accounts.
     #[serde(default)]
     pub service_accounts: Vec<ServiceAccountId>,
+    /// Credential sources.
+    #[serde(default)]
+    pub credential_sources: Vec<CredentialSourceId>,
     /// How many more the caller may not read.
     pub unreadable: usize,
     /// Whether there are more than are listed.
@@ -456,11 +459,11 @@ pub struct AgentView {
     pub error: Option<ConfigurationReadError>,
 }
 
-impl From<SavedAgent> for AgentView {
-    fn from(saved: SavedAgent) -> Self {
+impl From<AgentRow> for AgentView {
+    fn from(row: AgentRow) -> Self {
         Self {
-            agent: saved.row.agent,
-            error: saved.unreadable.map(Into::into),
+            error: row.unreadable.first().copied().map(Into::into),
+            agent: row.agent,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Which access bindings of a Namespace are asked for.
+//! Which access bindings are asked for.
 
 use crate::{
     iam::{AccessBinding, ExactResource, Subject},
     resource::PrincipalId,
 };
 
-/// Some of the access bindings of a Namespace: what one object is about, and never all of them to find it.
+/// Some of the access bindings of a Namespace or of the Installation: what one object is about, and never all of them to find it.
 #[derive(Debug, Clone, Copy)]
 pub enum BindingsOf<'a> {
     /// All of them; for lists.

@@ -8,8 +8,8 @@ use crate::{
     iam::{AccessBinding, Role},
     id::{AgentId, ConfigurationId, NamespaceId, RevisionId, SecretId, ServiceKeyId, SessionId},
     resource::{
-        Agent, AgentRevision, DesiredRuntimeState, Installation, Namespace, NamespaceStatus, OwnedKind, PrincipalId,
-        Secret, WorkspaceSetup,
+        Agent, AgentRevision, AgentStatus, DesiredRuntimeState, Installation, Namespace, NamespaceStatus, OwnedKind,
+        PrincipalId, Secret, WorkspaceSetup,
     },
     store::{
         ConfigurationRow, FirstAnswer, NewAccount, NewAgentTokenKey, NewCode, NewServiceKey, NewSession, OwnedRow,
@@ -73,6 +73,8 @@ pub enum Expect {
     NamespaceEmpty(NamespaceId),
     /// No Installation exists.
     NoInstallation,
+    /// The access binding exists: what it grants is granted still, for neither it nor its Role ever changes.
+    AccessBinding(String),
     /// The Role exists.
     Role(String),
     /// No access binding names the Role.
@@ -170,6 +172,15 @@ pub enum Write {
     Agent(Agent, Option<WorkspaceSetup>),
     /// An Agent's changed row: all but its identity and its pointer, which [`Write::ActiveRevision`] alone moves.
     UpdateAgent(Agent),
+    /// What an Agent's owner asks of its runtime, and nothing else of its row: settings that cannot be read stay as they are saved.
+    AgentState {
+        /// The Agent.
+        id: AgentId,
+        /// Whether it should run.
+        desired: DesiredRuntimeState,
+        /// Whether it is being deleted.
+        status: AgentStatus,
+    },
     /// Removes staged workspace files that were never applied.
     DropWorkspaceSetup(AgentId),
     /// Records that the workspace files were applied, and forgets their contents.

@@ -33,8 +33,8 @@ pub use owned::OwnedRow;
 pub(crate) use provisioning::Provisioning;
 pub use record::{
     AgentRow, ConfigurationRow, Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
-    NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedAgent, SavedField, SavedRevision, SchemaVersion,
-    ServiceKeyRow, WorkState,
+    NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedField, SavedRevision, SchemaVersion, ServiceKeyRow,
+    WorkState,
 };
 pub use slice::Slice;
 pub use wait::Wait;
@@ -117,18 +117,10 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// Every Agent of a Namespace, by creation.
     async fn agents(&self, namespace: NamespaceId) -> StoreResult<Vec<AgentRow>>;
 
-    /// An Agent as far as it can be read.
-    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
-        let row = self.agent(namespace, id).await?;
-        Ok(row.map(|row| SavedAgent { row, unreadable: None }))
-    }
-
-    /// The Agents of a Namespace as far as they can be read, by creation.
-    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
+    /// The Agents of a Namespace in this slice, by creation.
+    async fn agents_in(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<AgentRow>> {
         let rows = self.agents(namespace).await?;
-        let rows = slice.of(rows, |row| (row.agent.created_at.as_millis(), row.agent.id.to_string()));
-        let whole = |row| SavedAgent { row, unreadable: None };
-        Ok(rows.into_iter().map(whole).collect())
+        Ok(slice.of(rows, |row| (row.agent.created_at.as_millis(), row.agent.id.to_string())))
     }
 
     /// A version as far as it can be read.
@@ -237,14 +229,15 @@ pub trait Store: StateReader + PolicyReader + Send + Sync {
     /// What verifies tokens of Agents, judged by the database's clock.
     async fn agent_token_key(&self, id: AgentTokenKeyId) -> StoreResult<Option<AgentTokenKeyRow>>;
 
-    /// The Roles that are confined to a Namespace, by id.
-    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>>;
+    /// The Roles that are confined to a Namespace, or the Installation's own, which are confined to none; by id.
+    async fn roles(&self, scope: Option<NamespaceId>) -> StoreResult<Vec<Role>>;
 
-    /// A Role that is confined to a Namespace.
-    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>>;
+    /// One of them.
+    async fn role(&self, scope: Option<NamespaceId>, id: &str) -> StoreResult<Option<Role>>;
 
-    /// Access bindings that are confined to a Namespace, by id.
-    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>>;
+    /// Access bindings that are confined to a Namespace, or to none; by id. Without a Namespace, those that grant a Role are all that
+    /// there are of it, wherever they are confined to.
+    async fn access_bindings(&self, scope: Option<NamespaceId>, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>>;
 
     /// The service principals that are confined to a Namespace, by id; its Agents' are among them.
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>>;

@@ -45,13 +45,15 @@ pub struct ConfigurationRow {
     pub created_at: Timestamp,
 }
 
-/// An Agent and the version of its row.
+/// An Agent, as far as its saved settings can be read, and the version of its row (seed: Unreadable saved settings).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRow {
-    /// The Agent.
+    /// The Agent, without what cannot be read.
     pub agent: Agent,
     /// Grows with each write.
     pub version: u64,
+    /// The fields whose saved values do not decode. Whoever goes by the settings, or writes them, looks here first.
+    pub unreadable: Vec<SavedField>,
 }
 
 /// A version and whether Compute may still hold something of it.
@@ -279,15 +281,6 @@ pub struct SchemaVersion {
     pub known: i64,
 }
 
-/// An Agent as far as its saved settings can be read (seed: Unreadable saved settings).
-#[derive(Debug, Clone, PartialEq)]
-pub struct SavedAgent {
-    /// The Agent, without what cannot be read.
-    pub row: AgentRow,
-    /// The field whose saved value does not decode.
-    pub unreadable: Option<SavedField>,
-}
-
 /// A version as far as its saved settings can be read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SavedRevision {
@@ -328,6 +321,20 @@ pub enum SavedField {
     SecretBindings,
     /// The document, or anything else of the settings.
     Configuration,
+}
+
+impl SavedField {
+    /// As it reads in a response.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plugins => "plugins",
+            Self::PluginApprovers => "pluginApprovers",
+            Self::CredentialSources => "credentialSources",
+            Self::HarnessAuth => "harnessAuth",
+            Self::SecretBindings => "secretBindings",
+            Self::Configuration => "configuration",
+        }
+    }
 }
 
 /// The first result of a request that named itself with a key.

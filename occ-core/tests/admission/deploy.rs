@@ -18,6 +18,11 @@ const ORDER: &[(&str, ApiCode, &str)] = &[
     ("agent_exists", ApiCode::NotFound, "not found"),
     ("namespace_ready", ApiCode::NamespaceNotReady, "not ready"),
     ("agent_active", ApiCode::AgentDeleting, "being deleted"),
+    (
+        "settings_readable",
+        ApiCode::ResourceConflict,
+        "cannot be read: plugins.",
+    ),
     ("backend_configured", ApiCode::NotFound, "not found"),
     (
         "sandbox_topology",
@@ -46,6 +51,8 @@ const ORDER: &[(&str, ApiCode, &str)] = &[
         "Credential Gateway",
     ),
     ("compute_topology", ApiCode::ResourceConflict, "delivers no credential"),
+    ("sandbox_document", ApiCode::ResourceConflict, "changes which Harness"),
+    ("plugins_supported", ApiCode::NotImplemented, "no Plugin Driver"),
     (
         "agent_principal",
         ApiCode::Forbidden,
@@ -62,14 +69,12 @@ const ORDER: &[(&str, ApiCode, &str)] = &[
         "secretBindings",
     ),
     ("secrets_resolved", ApiCode::DependencyUnavailable, "no longer the one"),
-    ("sandbox_document", ApiCode::ResourceConflict, "changes which Harness"),
     ("document_valid", ApiCode::InvalidRequest, "broken"),
     (
         "gateway_settings",
         ApiCode::ResourceConflict,
         "gateway.tls.enabled must be omitted or false",
     ),
-    ("plugins_supported", ApiCode::NotImplemented, "no Plugin Driver"),
     (
         "transport_credentials_kept",
         ApiCode::ResourceConflict,

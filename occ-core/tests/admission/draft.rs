@@ -15,7 +15,7 @@ use occ_core::{
         Agent, AgentStatus, BackendId, ConfigurationKind, DesiredRuntimeState, EnvName, ExecutionMode, HarnessAuth,
         Namespace, NamespaceStatus, Plugins, SecretBinding, SecretDelivery,
     },
-    store::{AgentRow, ConfigurationRow, NamespaceRow},
+    store::{AgentRow, ConfigurationRow, NamespaceRow, SavedField},
     time::Timestamp,
 };
 
@@ -44,6 +44,7 @@ const UPDATE_ORDER: &[(&str, ApiCode)] = &[
     ("namespace_exists", ApiCode::NotFound),
     ("agent_exists", ApiCode::NotFound),
     ("agent_active", ApiCode::AgentDeleting),
+    ("settings_readable", ApiCode::ResourceConflict),
     ("backend_configured", ApiCode::NotFound),
     ("configuration_permission", ApiCode::Forbidden),
     ("configuration_exists", ApiCode::NotFound),
@@ -117,6 +118,10 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
             created_at: now,
         },
         version: 1,
+        unreadable: fails("settings_readable")
+            .then_some(SavedField::Plugins)
+            .into_iter()
+            .collect(),
     });
     let name = EnvName::try_from("SLACK_BOT_TOKEN".to_owned()).expect("a variable's name");
     let binding = SecretBinding {
@@ -205,6 +210,7 @@ fn admit(request: Request, faults: &Faults<'_>) -> (Result<(), Refusal>, Option<
         account: None,
         grants: &grants,
         namespace_row: (!fails("namespace_exists")).then_some(&namespace_row),
+        replaced: &[SavedField::HarnessAuth],
         agent_row: agent_row.as_ref().filter(|_| !fails("agent_exists")),
         configuration: (!fails("configuration_exists")).then_some(&configuration),
         secrets: &secrets,

@@ -15,7 +15,7 @@ use occ_core::{
         Agent, AgentStatus, BackendRef, ConfigurationKind, DesiredRuntimeState, ExecutionMode, HarnessAuth, Namespace,
         NamespaceStatus, Plugins, PrincipalId, Secret, SecretBinding, SecretDelivery, SecretSource, SecretSourceKind,
     },
-    store::{AgentRow, ConfigurationRow, DeployRead, NamespaceRow},
+    store::{AgentRow, ConfigurationRow, DeployRead, NamespaceRow, SavedField},
     time::Timestamp,
 };
 use occ_test_support::drivers::{NullCompute, PlainHarness, PlainSandbox, document, drivers};
@@ -212,6 +212,10 @@ impl Scene {
             agent: (!fails("agent_exists")).then_some(AgentRow {
                 agent: agent_row,
                 version: 4,
+                unreadable: fails("settings_readable")
+                    .then_some(SavedField::Plugins)
+                    .into_iter()
+                    .collect(),
             }),
             configuration: (!fails("configuration_exists")).then_some(configuration),
             secrets,
@@ -293,6 +297,7 @@ impl Scene {
             credentials: self.credentials.clone(),
             account: None,
             sources: Vec::new(),
+            repeated: None,
             drivers: &self.drivers,
         }
     }

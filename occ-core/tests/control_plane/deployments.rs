@@ -4,15 +4,15 @@ use std::{collections::BTreeSet, time::Duration};
 
 use occ_core::{
     control::{Caller, Patch, UpdateAgent, UpdateConfiguration},
-    driver::{Action, ResourceKind},
+    driver::{Action, ResourceKind, Terminal},
     id::{AgentId, RevisionId},
     reason::{ApiCode, Success},
-    resource::DesiredRuntimeState,
+    resource::{DesiredRuntimeState, Document, ExecutionMode},
     status::{CleanupStatus, DeploymentStatus},
     store::{CommitError, Store as _, WorkState},
     work::Target,
 };
-use occ_test_support::drivers::{Call, World, document};
+use occ_test_support::drivers::{Call, NullCompute, Optional, PlainHarness, PlainSandbox, World, document};
 use serde_json::json;
 
 use crate::{people::person, queue};
@@ -355,4 +355,45 @@ async fn a_lapsed_lease_reads_as_queued() {
         .await
         .unwrap();
     assert_eq!(status.status, DeploymentStatus::Queued);
+}
+
+/// As a Sandbox may do that wraps what it is given.
+fn wrapped(mut document: Document) -> Result<Document, Terminal> {
+    let layers = document
+        .get("layers")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or_default();
+    document.insert("layers".to_owned(), json!(layers + 1));
+    Ok(document)
+}
+
+#[tokio::test]
+async fn a_repeated_version_saves_the_same_document_whatever_a_sandbox_makes_of_drafts() {
+    let world = World::builder()
+        .sandbox(PlainSandbox::with(wrapped))
+        .harness(PlainHarness::named("plain", &[ExecutionMode::Dedicated]))
+        .build()
+        .await;
+    let agent = world.deployable("triage").await;
+    let (plane, admin, namespace) = (&world.plane, &world.admin, world.namespace);
+    let dedicated = UpdateAgent {
+        execution_mode: Some(ExecutionMode::Dedicated),
+        ..UpdateAgent::configuration(agent.configuration_id)
+    };
+    plane.update_agent(admin, namespace, agent.id, dedicated).await.unwrap();
+    let first = plane.deploy_agent(admin, namespace, agent.id).await.unwrap();
+    assert_eq!(first.configuration["layers"], 1);
+    let again = plane.redeploy(admin, namespace, agent.id, first.id).await.unwrap();
+    assert_eq!(
+        (&again.configuration, &again.digest),
+        (&first.configuration, &first.digest)
+    );
+
+    let unconfined = world.selecting(None, NullCompute::default(), Optional::default());
+    let refusal = unconfined
+        .redeploy(admin, namespace, agent.id, first.id)
+        .await
+        .unwrap_err();
+    assert_eq!(refusal.code(), ApiCode::ResourceConflict);
+    assert!(refusal.message().contains("another Sandbox Driver"), "{refusal}");
 }

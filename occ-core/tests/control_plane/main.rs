@@ -3,10 +3,12 @@
 
 mod accounts;
 mod agents;
+mod authority;
 mod configurations;
 mod credentials;
 mod deployments;
 mod installation;
+mod installation_policy;
 mod lifecycle;
 mod namespaces;
 mod people;

@@ -11,6 +11,7 @@ use occ_core::{
     work::Target,
 };
 use occ_test_support::drivers::World;
+use serde_json::json;
 
 use crate::{people::person, queue};
 
@@ -181,6 +182,29 @@ async fn what_a_namespace_owns_keeps_it_and_is_named() {
     assert!(message.chars().count() <= 256 && message.contains("more"), "{message}");
     let namespace = world.plane.namespace(&world.admin, world.namespace).await.unwrap();
     assert_eq!(namespace.status, NamespaceStatus::Ready);
+}
+
+#[tokio::test]
+async fn of_what_a_namespace_owns_only_what_the_caller_may_read_is_named() {
+    let world = World::new().await;
+    let secret = world.secret("key", "sk-test-0123456789").await;
+    let configuration = world.configuration(json!({})).await;
+    let delete = (Action::Delete, ResourceKind::Namespace);
+    let bob = person(&world, &[delete]).await;
+    let refusal = world.plane.delete_namespace(&bob, world.namespace).await.unwrap_err();
+    assert_eq!(refusal.code(), ApiCode::NamespaceNotEmpty);
+    assert_eq!(
+        refusal.message(),
+        "The Namespace still owns 2 resources that you may not read."
+    );
+    let mary = person(&world, &[delete, (Action::Read, ResourceKind::Secret)]).await;
+    let refusal = world.plane.delete_namespace(&mary, world.namespace).await.unwrap_err();
+    assert!(refusal.message().contains(&secret.to_string()), "{refusal}");
+    assert!(
+        refusal.message().contains("1 resources that you may not read"),
+        "{refusal}"
+    );
+    assert!(!refusal.message().contains(&configuration.to_string()), "{refusal}");
 }
 
 #[tokio::test]

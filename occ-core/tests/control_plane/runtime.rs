@@ -1,14 +1,17 @@
 //! The Compute's optional abilities (spec/contracts 4.5, 4.8; spec/engine 10).
 
+use std::sync::Arc;
+
 use occ_core::{
     driver::{Action, Check, CheckStatus, EffectError, Fault, FaultKind, LogQuery, ResourceKind},
     id::{AgentId, RevisionId},
     reason::{ApiCode, Token},
     resource::Agent,
+    secret_value::SecretValue,
     store::{Change, Store as _, Write},
     time::Timestamp,
 };
-use occ_test_support::drivers::{NullCompute, World};
+use occ_test_support::drivers::{NullCompute, OutsideSecrets, World};
 
 use crate::people::person;
 
@@ -273,4 +276,64 @@ async fn a_cluster_that_denies_the_control_plane_has_a_code_of_its_own() {
         .await
         .unwrap_err();
     assert_eq!(refusal.code(), ApiCode::RuntimeCredentialsClusterRbac);
+}
+
+#[tokio::test]
+async fn lines_are_not_shown_while_what_they_may_hold_cannot_be_had() {
+    let vault = Arc::new(OutsideSecrets::named("vault"));
+    let world = World::builder().secret(Arc::clone(&vault) as _).build().await;
+    let (agent, revision) = deployed(&world).await;
+    world.compute.log(&["key sk-test-0123456789 used"]);
+    let read = || {
+        world
+            .plane
+            .runtime_logs(&world.admin, world.namespace, agent.id, revision, QUERY)
+    };
+    assert_eq!(read().await.unwrap().lines, ["key [redacted] used"]);
+    vault.set_away(true);
+    assert_eq!(read().await.unwrap_err().code(), ApiCode::RuntimeLogsUnavailable);
+    vault.set_away(false);
+    assert!(read().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_value_that_was_replaced_while_a_version_runs_is_not_shown_in_its_lines() {
+    let world = World::new().await;
+    let agent = world.deployable("triage").await;
+    let (_, secret) = agent.harness_auth.unwrap().secret().unwrap();
+    // Something that no pattern knows.
+    let say = |text: &str| SecretValue::from_caller(text.as_bytes().to_vec()).unwrap();
+    let (plane, admin, namespace) = (&world.plane, &world.admin, world.namespace);
+    plane
+        .update_secret(admin, namespace, secret, say("battery staple"))
+        .await
+        .unwrap();
+    let first = plane.deploy_agent(admin, namespace, agent.id).await.unwrap().id;
+    let select = Change::new().write(Write::ActiveRevision(agent.id, Some(first)));
+    world.store.commit(select).await.unwrap();
+    world.compute.log(&["using battery staple"]);
+    let before = plane
+        .runtime_logs(admin, namespace, agent.id, first, QUERY)
+        .await
+        .unwrap();
+    assert_eq!(before.lines, ["using [redacted]"]);
+
+    plane
+        .update_secret(admin, namespace, secret, say("correct horse"))
+        .await
+        .unwrap();
+    let refusal = plane
+        .runtime_logs(admin, namespace, agent.id, first, QUERY)
+        .await
+        .unwrap_err();
+    assert_eq!(refusal.code(), ApiCode::RuntimeLogsUnavailable);
+    assert!(refusal.message().contains("Deploy again"), "{refusal}");
+
+    let second = plane.deploy_agent(admin, namespace, agent.id).await.unwrap().id;
+    world.compute.log(&["using correct horse"]);
+    let after = plane
+        .runtime_logs(admin, namespace, agent.id, second, QUERY)
+        .await
+        .unwrap();
+    assert_eq!(after.lines, ["using [redacted]"]);
 }

@@ -286,7 +286,11 @@ impl Scene {
                     version: 1,
                     deletion_actor: None,
                 }),
-                agent: Some(AgentRow { agent, version: 1 }),
+                agent: Some(AgentRow {
+                    agent,
+                    version: 1,
+                    unreadable: Vec::new(),
+                }),
                 revision: target,
                 active: None,
                 live,

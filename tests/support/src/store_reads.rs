@@ -29,9 +29,9 @@ macro_rules! store_reads {
             fn accounts(&self, slice: &::occ_core::store::Slice) -> ::occ_core::store::StoreResult<Vec<::occ_core::store::AccountRow>>;
             fn session(&self, id: ::occ_core::id::SessionId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::SessionRow>>;
             fn agent_token_key(&self, id: ::occ_core::id::AgentTokenKeyId) -> ::occ_core::store::StoreResult<Option<::occ_core::store::AgentTokenKeyRow>>;
-            fn roles(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::Role>>;
-            fn role(&self, namespace: ::occ_core::id::NamespaceId, id: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::iam::Role>>;
-            fn access_bindings(&self, namespace: ::occ_core::id::NamespaceId, of: ::occ_core::store::BindingsOf<'_>) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::AccessBinding>>;
+            fn roles(&self, scope: Option<::occ_core::id::NamespaceId>) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::Role>>;
+            fn role(&self, scope: Option<::occ_core::id::NamespaceId>, id: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::iam::Role>>;
+            fn access_bindings(&self, scope: Option<::occ_core::id::NamespaceId>, of: ::occ_core::store::BindingsOf<'_>) -> ::occ_core::store::StoreResult<Vec<::occ_core::iam::AccessBinding>>;
             fn service_principals(&self, namespace: ::occ_core::id::NamespaceId) -> ::occ_core::store::StoreResult<Vec<::occ_core::driver::Identity>>;
             fn revision_owner(&self, namespace: ::occ_core::id::NamespaceId, id: ::occ_core::id::RevisionId) -> ::occ_core::store::StoreResult<Option<::occ_core::id::AgentId>>;
             fn owned(&self, namespace: ::occ_core::id::NamespaceId, kind: ::occ_core::resource::OwnedKind, id: &str) -> ::occ_core::store::StoreResult<Option<::occ_core::store::OwnedRow>>;

@@ -39,6 +39,8 @@ pub const DEPLOY: &[Line] = &[
         "must also be listed in credentialSources",
     ),
     ("compute_topology", 409, "RESOURCE_CONFLICT", "delivers no credential"),
+    ("sandbox_document", 409, "RESOURCE_CONFLICT", "changes which Harness"),
+    ("plugins_supported", 501, "NOT_IMPLEMENTED", "no Plugin Driver"),
     (
         "agent_principal",
         403,
@@ -62,7 +64,6 @@ pub const DEPLOY: &[Line] = &[
         "The Configuration's secretBindings",
     ),
     ("secrets_resolved", 503, "DEPENDENCY_UNAVAILABLE", "no longer the one"),
-    ("sandbox_document", 409, "RESOURCE_CONFLICT", "changes which Harness"),
     ("document_valid", 400, "INVALID_REQUEST", "is broken"),
     (
         "gateway_settings",
@@ -70,7 +71,6 @@ pub const DEPLOY: &[Line] = &[
         "RESOURCE_CONFLICT",
         "gateway.tls.enabled must be omitted or false.",
     ),
-    ("plugins_supported", 501, "NOT_IMPLEMENTED", "no Plugin Driver"),
     (
         "transport_credentials_kept",
         409,

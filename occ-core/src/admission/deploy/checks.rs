@@ -2,7 +2,7 @@
 
 use super::{DeployInputs, document_problem, inputs::select, permission};
 use crate::{
-    admission::{Phrase, Record, Refusal, plugins, source},
+    admission::{Phrase, Record, Refusal, draft, plugins, source},
     driver::{Action, DriverKind, HarnessAuthRequest, Rejection, ResourceRef},
     reason::ApiCode,
     resource::{AgentStatus, ExecutionMode, HarnessAuth, NamespaceStatus, TokenSource},
@@ -21,6 +21,7 @@ pub const CHECKS: &[Check] = &[
     ("agent_exists", |i| i.agent_row().map(|_| ())),
     ("namespace_ready", namespace_ready),
     ("agent_active", agent_active),
+    ("settings_readable", settings_readable),
     ("backend_configured", backend_configured),
     ("sandbox_topology", sandbox_topology),
     ("configuration_permission", configuration_permission),
@@ -33,14 +34,14 @@ pub const CHECKS: &[Check] = &[
     ("secret_bindings_permission", secret_bindings_permission),
     ("harness_auth_supported", harness_auth_supported),
     ("compute_topology", compute_topology),
+    ("sandbox_document", sandbox_document),
+    ("plugins_supported", plugins_supported),
     ("agent_principal", agent_principal),
     ("harness_auth_secret", harness_auth_secret),
     ("secret_bindings_secrets", secret_bindings_secrets),
     ("secrets_resolved", secrets_resolved),
-    ("sandbox_document", sandbox_document),
     ("document_valid", document_valid),
     ("gateway_settings", gateway_settings),
-    ("plugins_supported", plugins_supported),
     ("transport_credentials_kept", transport_credentials_kept),
     ("transport_credentials_permission", transport_credentials_permission),
 ];
@@ -68,6 +69,12 @@ fn agent_active(i: &DeployInputs<'_>) -> Result<(), Refusal> {
         AgentStatus::Active => Ok(()),
         AgentStatus::Deleting => Err(Refusal::new(ApiCode::AgentDeleting)),
     }
+}
+
+/// Nothing is deployed of a draft that is not read whole, and no earlier version in its place: both write the row.
+fn settings_readable(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    let row = i.read.agent.as_ref().ok_or_else(Refusal::not_found)?;
+    draft::readable(&row.unreadable)
 }
 
 /// A Backend that the Installation configures no more is as unknown as one that it never did.
@@ -146,9 +153,11 @@ fn secret_bindings_permission(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 /// Sources of kinds that no driver of this Installation provides. A service account can be used only with a token that a driver
 /// issued, and with the Backend that issued it (seed: Failure semantics).
 fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    if !super::source_ids(i.agent_row()?).is_empty() {
+        gateway_selected(i)?;
+    }
     match harness_auth(i)? {
         HarnessAuth::CredentialSource { source_id } => {
-            gateway_selected(i)?;
             let listed = i.agent_row()?.credential_sources.iter();
             if listed.map(|source| source.source_id).any(|id| id == *source_id) {
                 Ok(())
@@ -165,6 +174,7 @@ fn harness_auth_supported(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     }
 }
 
+/// A gateway never is without a Sandbox: an Installation of that composition does not start (spec/engine 3, steps 15 and 16).
 fn gateway_selected(i: &DeployInputs<'_>) -> Result<(), Refusal> {
     if i.drivers.credential_gateway.is_none() {
         return Err(Refusal::new(ApiCode::CredentialGatewayNotConfigured));
@@ -291,6 +301,14 @@ fn secrets_resolved(i: &DeployInputs<'_>) -> Result<(), Refusal> {
 }
 
 fn sandbox_document(i: &DeployInputs<'_>) -> Result<(), Refusal> {
+    let selected = i.drivers.sandbox.as_ref().map(|sandbox| &sandbox.identity().id);
+    if let Some(earlier) = &i.repeated
+        && earlier.sandbox_driver_id.as_ref() != selected
+    {
+        return Err(Refusal::conflict(
+            "The earlier version was saved for another Sandbox Driver than the selected one, or for none. Deploy the draft.",
+        ));
+    }
     if i.drivers.sandbox.is_none() {
         return Ok(());
     }

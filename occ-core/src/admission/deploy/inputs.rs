@@ -66,8 +66,17 @@ pub struct DeployInputs<'a> {
     pub account: Option<ServiceAccount>,
     /// The records of the credential sources that the draft names, as far as they exist.
     pub sources: Vec<CredentialSource>,
+    /// Set when the document is what an earlier version saved.
+    pub repeated: Option<Repeated>,
     /// The selected drivers; only their pure methods are called.
     pub drivers: &'a Drivers,
+}
+
+/// An earlier version whose document is saved again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeated {
+    /// The Sandbox Driver that transformed the document, if one was selected.
+    pub sandbox_driver_id: Option<String>,
 }
 
 /// The first question, asked before anything is looked up.
@@ -240,10 +249,11 @@ impl<'a> DeployInputs<'a> {
         })
     }
 
-    /// The document as the version saves it: a Sandbox transforms a copy (seed: configureAgent).
+    /// The document as the version saves it: a Sandbox transforms a copy (seed: configureAgent). What an earlier version saved was
+    /// transformed already, and is saved again as it is.
     pub(super) fn effective(&self) -> Result<Cow<'_, Document>, Refusal> {
         let document = self.document()?;
-        let Some(sandbox) = &self.drivers.sandbox else {
+        let Some(sandbox) = self.drivers.sandbox.as_ref().filter(|_| self.repeated.is_none()) else {
             return Ok(Cow::Borrowed(document));
         };
         let configured = sandbox.configure_agent(document.clone(), &self.harness_identity()?);

@@ -5,7 +5,7 @@ mod inputs;
 
 pub use checks::{CHECKS, Check};
 pub(crate) use inputs::select;
-pub use inputs::{DeployInputs, Gathered, permission, required, secret_ids, source_ids};
+pub use inputs::{DeployInputs, Gathered, Repeated, permission, required, secret_ids, source_ids};
 
 use super::{DetailCode, Refusal};
 use crate::{

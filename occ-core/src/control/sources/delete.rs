@@ -5,7 +5,6 @@ use crate::{
     admission::{Refusal, deploy},
     control::{
         Answer, Caller, ControlPlane,
-        commit::Tries,
         configurations::refuse_referenced,
         operation::{Scope, effect},
     },
@@ -14,7 +13,7 @@ use crate::{
     id::{CredentialSourceId, NamespaceId},
     reason::ApiCode,
     resource::{Agent, CredentialSource, SourceState, WithdrawalState},
-    store::{Change, Expect, WorkState, Write},
+    store::{Change, Expect, SavedField, StoreError, WorkState, Write},
     work::Target,
 };
 
@@ -48,9 +47,9 @@ impl ControlPlane {
         );
         Box::pin(op.answer(async {
             let resource = ResourceRef::credential_source(namespace, id);
-            let allowed = op.require(Action::Delete, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Delete, resource.clone()).await?;
                 let source = self.source(namespace, id).await?;
                 let gateway = self.gateway_of(&source)?;
                 let users = self.source_users(namespace, &source).await?;
@@ -81,6 +80,7 @@ impl ControlPlane {
                 effect(gateway.remove(&self.context(), &source_identity(&source)))
                     .await
                     .map_err(|error| Refusal::driver(DriverKind::CredentialGateway, &error))?;
+                let allowed = op.still(allowed).await?;
                 let exact = ExactResource {
                     kind: ResourceKind::CredentialSource,
                     id: id.to_string(),
@@ -107,7 +107,10 @@ impl ControlPlane {
         let mut users = Users::default();
         for row in self.store.agents(namespace).await? {
             let agent = &row.agent;
-            let drafted = deploy::source_ids(agent).contains(&source.id);
+            // Whoever knows no better counts as one who uses it.
+            let unknown = [SavedField::HarnessAuth, SavedField::CredentialSources];
+            let unknown = unknown.iter().any(|field| row.unreadable.contains(field));
+            let drafted = unknown || deploy::source_ids(agent).contains(&source.id);
             if drafted || self.source_runs(agent, source, &mut users.withdrawing).await? {
                 users.referring.push(ResourceRef::agent(namespace, agent.id));
             }
@@ -123,7 +126,13 @@ impl ControlPlane {
             agent: agent.id,
         };
         // What Compute may still hold something of, whatever the history.
-        for row in self.store.pass_read(&target).await?.live {
+        let live = match self.store.pass_read(&target).await {
+            Ok(read) => read.live,
+            // A version that cannot be read may use anything.
+            Err(StoreError::Corrupt(_)) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        for row in live {
             let revision = row.revision;
             let mut frozen = revision.snapshot.credential_sources.iter();
             let deploys = Target::Revision {

@@ -52,10 +52,10 @@ impl ControlPlane {
         );
         op.answer(async {
             let resource = ResourceRef::credential_source(namespace, id);
-            let allowed = op.require(Action::Update, resource.clone()).await?;
             let operation = crate::randomness::uuid();
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Update, resource.clone()).await?;
                 let source = self.source(namespace, id).await?;
                 if source.state != SourceState::Ready {
                     // A deletion came between. It waits for this request, which tells the gateway no more.
@@ -114,7 +114,7 @@ impl ControlPlane {
                     secrets,
                     credentials,
                 };
-                if let Some(source) = self.refreshed(&op, &mut tries, &marked, &told, &allowed).await? {
+                if let Some(source) = self.refreshed(&op, &marked, &told, &allowed).await? {
                     return Ok((&source).into());
                 }
             }
@@ -127,13 +127,14 @@ impl ControlPlane {
     async fn refreshed(
         &self,
         op: &Operation<'_>,
-        tries: &mut Tries<'_>,
         marked: &CredentialSource,
         told: &Told,
         allowed: &Authorization,
     ) -> Answer<Option<CredentialSource>> {
         let resource = ResourceRef::credential_source(marked.namespace_id, marked.id);
         let mut source = marked.clone();
+        // It was allowed when the gateway was told; what came of it is recorded whatever is withdrawn since.
+        let mut tries = Tries::new(&*self.store);
         loop {
             let mut changed = source.told(told.operation);
             changed.secrets.clone_from(&told.secrets);

@@ -39,11 +39,11 @@ impl ControlPlane {
         );
         op.answer(async {
             let collection = ResourceRef::collection(ResourceKind::CredentialSource, namespace);
-            let allowed = op.require(Action::Create, collection).await?;
             let telling = crate::randomness::uuid();
             let id = CredentialSourceId::of(op.request_uuid());
-            let mut tries = Tries::new(&*self.store);
-            let (source, credentials) = loop {
+            let mut tries = op.tries();
+            let (source, credentials, allowed) = loop {
+                let allowed = op.require(Action::Create, collection.clone()).await?;
                 if let Some(first) = op.first_answer().await? {
                     return Ok(first);
                 }
@@ -77,7 +77,7 @@ impl ControlPlane {
                     .expect(Expect::NamespaceStatus(namespace, ACCEPTING))
                     .audit(event.with("phase", "begun"));
                 match tries.commit(change).await {
-                    Ok(true) if begun.elapsed() <= PROMPT => break (source, credentials),
+                    Ok(true) if begun.elapsed() <= PROMPT => break (source, credentials, allowed),
                     Ok(true) => tries.again().await?,
                     Ok(false) => {}
                     // The same request began beside this attempt, and was first.
@@ -87,6 +87,8 @@ impl ControlPlane {
                     Err(failure) => return Err(failure.into()),
                 }
             };
+            // It was allowed when the gateway was told; what came of it is recorded whatever is withdrawn since.
+            let mut tries = Tries::new(&*self.store);
             let refusal = match self.told(&source, &credentials).await {
                 Ok(SourceCondition::Ready | SourceCondition::Pending) => {
                     let mut ready = advanced(&source, SourceState::Ready);

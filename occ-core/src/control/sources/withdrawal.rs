@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::updated;
 use crate::{
     admission::Refusal,
-    control::{Answer, Caller, ControlPlane, commit::Tries, operation::Scope},
+    control::{Answer, Caller, ControlPlane, operation::Scope},
     driver::{Action, ResourceRef},
     id::{AgentId, CredentialSourceId, NamespaceId, RevisionId},
     reason::Failure,
@@ -96,9 +96,9 @@ impl ControlPlane {
         );
         op.answer(async {
             let resource = ResourceRef::agent(namespace, agent);
-            let allowed = op.require(Action::Operate, resource.clone()).await?;
-            let mut tries = Tries::new(&*self.store);
+            let mut tries = op.tries();
             loop {
+                let allowed = op.require(Action::Operate, resource.clone()).await?;
                 let (revision, source) = self.used_source(namespace, agent, id).await?;
                 self.gateway_of(&source)?;
                 if let Some(before) = source.withdrawal(revision) {

@@ -43,6 +43,7 @@ pub(super) fn expect(expect: &Expect) -> Value {
         Expect::ConfigurationUnreferenced(id) => json!({ "is": "configuration_unreferenced", "id": id }),
         Expect::NamespaceEmpty(id) => json!({ "is": "namespace_empty", "id": id }),
         Expect::NoInstallation => json!({ "is": "no_installation" }),
+        Expect::AccessBinding(id) => json!({ "is": "access_binding", "id": id }),
         Expect::Role(id) => json!({ "is": "role", "id": id }),
         Expect::RoleUnreferenced(id) => json!({ "is": "role_unreferenced", "id": id }),
         Expect::Account(id, version) => json!({ "is": "account", "id": id, "version": version }),
@@ -154,6 +155,9 @@ pub(super) fn write(write: &Write, bytes: &mut Vec<Vec<u8>>) -> Result<Value, Co
             json!({ "op": "agent", "row": self::agent(agent), "setup": self::setup(agent, setup) })
         }
         Write::UpdateAgent(agent) => row("update_agent", self::agent(agent)),
+        Write::AgentState { id, desired, status } => {
+            json!({ "op": "agent_state", "id": id, "desired": desired, "status": status })
+        }
         Write::DropWorkspaceSetup(id) => named("drop_workspace_setup", id),
         Write::CompleteWorkspaceSetup(id) => named("complete_workspace_setup", id),
         Write::Revision {

@@ -65,6 +65,7 @@ impl Locks {
             Expect::Secret(id, _) => self.add(4, id, false),
             Expect::SecretUnreferenced(id) => self.add(4, id, true),
             Expect::Role(id) => self.add(5, id, false),
+            Expect::AccessBinding(id) => self.add(9, id, false),
             Expect::RoleUnreferenced(id) => self.add(5, id, true),
             Expect::Account(id, _) => self.add(8, id, false),
             // Their rows are locked.
@@ -105,10 +106,12 @@ impl Locks {
             Write::DropWorkspaceSetup(id)
             | Write::CompleteWorkspaceSetup(id)
             | Write::ActiveRevision(id, _)
+            | Write::AgentState { id, .. }
             | Write::RemoveAgent(id) => self.add(2, id, true),
             Write::Revision { revision, .. } => self.add(2, revision.agent_id, true),
             Write::AccessBinding(binding) => self.add(5, &binding.role_id, false),
             Write::DeleteRole(id) => self.add(5, id, true),
+            Write::DeleteAccessBinding(id) => self.add(9, id, true),
             Write::Account(new) => self.add(8, &new.principal, true),
             Write::AccountCode(id, _)
             | Write::AccountPassword(id, _)
@@ -121,7 +124,6 @@ impl Locks {
             // Rows that nothing else rests on, or that the statement itself locks.
             Write::Principal(..)
             | Write::Role(_)
-            | Write::DeleteAccessBinding(_)
             | Write::ServiceKey(_)
             | Write::RevokeServiceKey(_)
             | Write::TouchSession(_)

@@ -46,8 +46,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
         Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
-        RevisionRow, SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult,
-        Wait, WorkState, Write, detached::detached,
+        RevisionRow, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
+        WorkState, Write, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -196,12 +196,8 @@ impl Store for PostgresStore {
         Ok(self.read_agents(namespace).await?)
     }
 
-    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
-        Ok(self.read_saved_agent(namespace, id).await?)
-    }
-
-    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
-        Ok(self.read_saved_agents(namespace, slice).await?)
+    async fn agents_in(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<AgentRow>> {
+        Ok(self.read_agents_in(namespace, slice).await?)
     }
 
     async fn saved_revision(
@@ -323,16 +319,16 @@ impl Store for PostgresStore {
         Ok(self.read_token_key(id).await?)
     }
 
-    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
-        Ok(self.read_roles(namespace).await?)
+    async fn roles(&self, scope: Option<NamespaceId>) -> StoreResult<Vec<Role>> {
+        Ok(self.read_roles(scope).await?)
     }
 
-    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
-        Ok(self.read_role(namespace, id).await?)
+    async fn role(&self, scope: Option<NamespaceId>, id: &str) -> StoreResult<Option<Role>> {
+        Ok(self.read_role(scope, id).await?)
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
-        Ok(self.read_access_bindings(namespace, of).await?)
+    async fn access_bindings(&self, scope: Option<NamespaceId>, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+        Ok(self.read_access_bindings(scope, of).await?)
     }
 
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {

@@ -13,7 +13,7 @@ use crate::{
     id::{AgentId, NamespaceId, RevisionId},
     resource::{OwnedKind, PrincipalId},
     store::{
-        FirstAnswer, OwnedRow, SavedAgent, SavedRevision, Slice,
+        AgentRow, FirstAnswer, OwnedRow, SavedRevision, Slice,
         row::{Columns, audit, number, resource, word},
     },
 };
@@ -31,7 +31,6 @@ const ANSWER: &str = records!(
     "answer",
     "SELECT * FROM answers WHERE principal = $1 AND key = $2 AND created_at > occ.present() - 86400000"
 );
-const AGENT: &str = records!("agent", "SELECT * FROM agents WHERE id = $1 AND namespace_id = $2");
 const AGENTS: &str = records!(
     "agent",
     "SELECT * FROM agents WHERE namespace_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
@@ -109,23 +108,10 @@ impl PostgresStore {
         first(&self.connections.again(ANSWER, arguments).await?, audit::answer)
     }
 
-    pub(super) async fn read_saved_agent(
-        &self,
-        namespace: NamespaceId,
-        id: AgentId,
-    ) -> Result<Option<SavedAgent>, Fault> {
-        let arguments = arguments![id.to_string(), namespace.to_string()];
-        first(&self.connections.again(AGENT, arguments).await?, resource::saved_agent)
-    }
-
-    pub(super) async fn read_saved_agents(
-        &self,
-        namespace: NamespaceId,
-        slice: &Slice,
-    ) -> Result<Vec<SavedAgent>, Fault> {
+    pub(super) async fn read_agents_in(&self, namespace: NamespaceId, slice: &Slice) -> Result<Vec<AgentRow>, Fault> {
         let (order, id) = slice.place();
         let arguments = arguments![namespace.to_string(), order, id, i64::from(slice.limit)];
-        collected(&self.connections.again(AGENTS, arguments).await?, resource::saved_agent)
+        collected(&self.connections.again(AGENTS, arguments).await?, resource::agent)
     }
 
     pub(super) async fn read_saved_revision(

@@ -82,7 +82,7 @@ macro_rules! bindings_of {
     ($condition:literal) => {
         records!(
             "binding",
-            "SELECT * FROM access_bindings WHERE namespace_id = $1 ",
+            "SELECT * FROM access_bindings WHERE ",
             $condition,
             " ORDER BY id"
         )
@@ -165,35 +165,48 @@ impl PostgresStore {
         first(&rows, policy::service_key)
     }
 
-    pub(super) async fn read_roles(&self, namespace: NamespaceId) -> Result<Vec<Role>, Fault> {
-        let query = records!("role", "SELECT * FROM roles WHERE namespace_id = $1 ORDER BY id");
-        let rows = self.connections.again(query, arguments![namespace.to_string()]).await?;
+    pub(super) async fn read_roles(&self, scope: Option<NamespaceId>) -> Result<Vec<Role>, Fault> {
+        let query = records!(
+            "role",
+            "SELECT * FROM roles WHERE namespace_id IS NOT DISTINCT FROM $1 ORDER BY id"
+        );
+        let scope = scope.map(|namespace| namespace.to_string());
+        let rows = self.connections.again(query, arguments![scope]).await?;
         collected(&rows, policy::role)
     }
 
-    pub(super) async fn read_role(&self, namespace: NamespaceId, id: &str) -> Result<Option<Role>, Fault> {
-        let query = records!("role", "SELECT * FROM roles WHERE namespace_id = $1 AND id = $2");
-        let arguments = arguments![namespace.to_string(), id.to_owned()];
+    pub(super) async fn read_role(&self, scope: Option<NamespaceId>, id: &str) -> Result<Option<Role>, Fault> {
+        let query = records!(
+            "role",
+            "SELECT * FROM roles WHERE namespace_id IS NOT DISTINCT FROM $1 AND id = $2"
+        );
+        let arguments = arguments![scope.map(|namespace| namespace.to_string()), id.to_owned()];
         first(&self.connections.again(query, arguments).await?, policy::role)
     }
 
     pub(super) async fn read_access_bindings(
         &self,
-        namespace: NamespaceId,
+        scope: Option<NamespaceId>,
         of: BindingsOf<'_>,
     ) -> Result<Vec<AccessBinding>, Fault> {
-        let namespace = namespace.to_string();
+        let scope = scope.map(|namespace| namespace.to_string());
         let (query, arguments) = match of {
-            BindingsOf::Namespace => (bindings_of!(""), arguments![namespace]),
-            BindingsOf::Id(id) => (bindings_of!("AND id = $2"), arguments![namespace, id.to_owned()]),
-            BindingsOf::Role(role) => (bindings_of!("AND role_id = $2"), arguments![namespace, role.to_owned()]),
+            BindingsOf::Namespace => (bindings_of!("namespace_id IS NOT DISTINCT FROM $1"), arguments![scope]),
+            BindingsOf::Id(id) => (
+                bindings_of!("namespace_id IS NOT DISTINCT FROM $1 AND id = $2"),
+                arguments![scope, id.to_owned()],
+            ),
+            BindingsOf::Role(role) => (
+                bindings_of!("role_id = $2 AND ($1::text IS NULL OR namespace_id = $1)"),
+                arguments![scope, role.to_owned()],
+            ),
             BindingsOf::Principal(principal) => (
-                bindings_of!("AND subject_kind = 'identity' AND subject_id = $2"),
-                arguments![namespace, principal.as_str().to_owned()],
+                bindings_of!("namespace_id IS NOT DISTINCT FROM $1 AND subject_kind = 'identity' AND subject_id = $2"),
+                arguments![scope, principal.as_str().to_owned()],
             ),
             BindingsOf::Resource(resource) => (
-                bindings_of!("AND resource_id = $2 AND resource_kind = $3"),
-                arguments![namespace, resource.id.clone(), resource.kind.as_str().to_owned()],
+                bindings_of!("namespace_id IS NOT DISTINCT FROM $1 AND resource_id = $2 AND resource_kind = $3"),
+                arguments![scope, resource.id.clone(), resource.kind.as_str().to_owned()],
             ),
         };
         collected(&self.connections.again(query, arguments).await?, policy::binding)

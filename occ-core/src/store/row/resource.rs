@@ -2,11 +2,12 @@
 
 use super::{Columns, Corrupt, Row};
 use crate::{
+    driver::ResourceKind,
     resource::{
         Agent, AgentCredentialSource, AgentRevision, Approver, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation,
         Namespace, NamespaceStatus, Plugins, PluginsSnapshot, Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
-    store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedAgent, SavedField, SavedRevision},
+    store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedField, SavedRevision},
 };
 
 pub(in crate::store) fn installation(row: &impl Row) -> Result<Installation, Corrupt> {
@@ -41,15 +42,8 @@ pub(in crate::store) fn namespace(row: &impl Row) -> Result<NamespaceRow, Corrup
 /// Something that a Namespace owns: its kind and its id.
 pub(in crate::store) fn content(row: &impl Row) -> Result<(&'static str, String), Corrupt> {
     let row = Columns { row, of: "resource" };
-    let kind = match row.text("kind")?.as_str() {
-        "agent" => "agent",
-        "configuration" => "configuration",
-        "service_account" => "service_account",
-        "preset" => "preset",
-        "credential_source" => "credential_source",
-        _ => "secret",
-    };
-    Ok((kind, row.text("id")?))
+    let kind: ResourceKind = row.word("kind")?;
+    Ok((kind.as_str(), row.text("id")?))
 }
 
 pub(in crate::store) fn configuration(row: &impl Row) -> Result<ConfigurationRow, Corrupt> {
@@ -105,8 +99,8 @@ struct Settings {
     harness_auth: Option<HarnessAuth>,
 }
 
-/// An Agent whose saved settings may not decode. The first that does not is named.
-pub(in crate::store) fn saved_agent(row: &impl Row) -> Result<SavedAgent, Corrupt> {
+/// An Agent whose saved settings may not decode: those that do not are named.
+pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
     let columns = Columns { row, of: "Agent" };
     let plugins = columns.optional_json("plugins");
     let plugin_approvers = columns.optional_json("plugin_approvers");
@@ -124,9 +118,13 @@ pub(in crate::store) fn saved_agent(row: &impl Row) -> Result<SavedAgent, Corrup
         credential_sources: credential_sources.unwrap_or_default(),
         harness_auth: harness_auth.unwrap_or_default(),
     };
-    Ok(SavedAgent {
-        unreadable: unreadable.into_iter().find_map(|(fails, field)| fails.then_some(field)),
-        row: agent_with(row, settings)?,
+    Ok(AgentRow {
+        agent: agent_with(row, settings)?,
+        version: columns.number("version")?,
+        unreadable: unreadable
+            .into_iter()
+            .filter_map(|(fails, field)| fails.then_some(field))
+            .collect(),
     })
 }
 
@@ -174,20 +172,9 @@ pub(in crate::store) fn saved_revision(row: &impl Row) -> Result<SavedRevision, 
     })
 }
 
-pub(in crate::store) fn agent(row: &impl Row) -> Result<AgentRow, Corrupt> {
-    let columns = Columns { row, of: "Agent" };
-    let settings = Settings {
-        plugins: columns.optional_json("plugins")?,
-        plugin_approvers: columns.optional_json("plugin_approvers")?,
-        credential_sources: columns.optional_json("credential_sources")?,
-        harness_auth: columns.optional_json("harness_auth")?,
-    };
-    agent_with(row, settings)
-}
-
-fn agent_with(row: &impl Row, settings: Settings) -> Result<AgentRow, Corrupt> {
+fn agent_with(row: &impl Row, settings: Settings) -> Result<Agent, Corrupt> {
     let row = Columns { row, of: "Agent" };
-    let agent = Agent {
+    Ok(Agent {
         id: row.parsed("id")?,
         namespace_id: row.parsed("namespace_id")?,
         name: row.parsed("name")?,
@@ -203,10 +190,6 @@ fn agent_with(row: &impl Row, settings: Settings) -> Result<AgentRow, Corrupt> {
         active_revision_id: row.optional_parsed("active_revision_id")?,
         status: row.word("status")?,
         created_at: row.moment("created_at")?,
-    };
-    Ok(AgentRow {
-        agent,
-        version: row.number("version")?,
     })
 }
 

@@ -91,6 +91,7 @@ pub(super) async fn holds(db: &mut SqliteConnection, now: Timestamp, expect: &Ex
         }
         Expect::NamespaceEmpty(id) => Ok(read::namespace_contents(db, *id, 1).await?.is_empty()),
         Expect::NoInstallation => Ok(read::installation(db).await?.is_none()),
+        Expect::AccessBinding(id) => judged(db, "SELECT EXISTS (SELECT 1 FROM access_bindings WHERE id = ?)", id).await,
         Expect::Role(id) => judged(db, "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?)", id).await,
         Expect::RoleUnreferenced(id) => {
             judged(

@@ -47,8 +47,8 @@ use crate::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
         Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
-        RevisionRow, SavedAgent, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult,
-        Wait, WorkState, detached::detached,
+        RevisionRow, SavedRevision, SchemaVersion, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait,
+        WorkState, detached::detached,
     },
     time::Timestamp,
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -179,12 +179,8 @@ impl Store for SqliteStore {
         Ok(read::agents(&mut *self.connections.read().await?, namespace).await?)
     }
 
-    async fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>> {
-        Ok(read::saved_agent(&mut *self.connections.read().await?, namespace, id).await?)
-    }
-
-    async fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>> {
-        Ok(read::saved_agents(&mut *self.connections.read().await?, namespace, slice).await?)
+    async fn agents_in(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<AgentRow>> {
+        Ok(read::agents_in(&mut *self.connections.read().await?, namespace, slice).await?)
     }
 
     async fn saved_revision(
@@ -318,16 +314,16 @@ impl Store for SqliteStore {
         Ok(account::token_key(&mut *self.connections.read().await?, id).await?)
     }
 
-    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
-        Ok(policy::roles(&mut *self.connections.read().await?, namespace).await?)
+    async fn roles(&self, scope: Option<NamespaceId>) -> StoreResult<Vec<Role>> {
+        Ok(policy::roles(&mut *self.connections.read().await?, scope).await?)
     }
 
-    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
-        Ok(policy::role(&mut *self.connections.read().await?, namespace, id).await?)
+    async fn role(&self, scope: Option<NamespaceId>, id: &str) -> StoreResult<Option<Role>> {
+        Ok(policy::role(&mut *self.connections.read().await?, scope, id).await?)
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
-        Ok(policy::access_bindings(&mut *self.connections.read().await?, namespace, of).await?)
+    async fn access_bindings(&self, scope: Option<NamespaceId>, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+        Ok(policy::access_bindings(&mut *self.connections.read().await?, scope, of).await?)
     }
 
     async fn service_principals(&self, namespace: NamespaceId) -> StoreResult<Vec<Identity>> {

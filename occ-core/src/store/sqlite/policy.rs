@@ -27,14 +27,20 @@ pub(super) async fn service_key(db: &mut SqliteConnection, id: ServiceKeyId) -> 
     Ok(row.as_ref().map(policy::service_key).transpose()?)
 }
 
-pub(super) async fn roles(db: &mut SqliteConnection, namespace: NamespaceId) -> Result<Vec<Role>, Fault> {
-    let query = "SELECT * FROM roles WHERE namespace_id = ? ORDER BY id";
-    let rows = sqlx::query(query).bind(namespace.to_string()).fetch_all(db).await?;
+pub(super) async fn roles(db: &mut SqliteConnection, scope: Option<NamespaceId>) -> Result<Vec<Role>, Fault> {
+    let query = "SELECT * FROM roles WHERE namespace_id IS ? ORDER BY id";
+    let scope = scope.map(|namespace| namespace.to_string());
+    let rows = sqlx::query(query).bind(scope).fetch_all(db).await?;
     collected(&rows, policy::role)
 }
 
-pub(super) async fn role(db: &mut SqliteConnection, namespace: NamespaceId, id: &str) -> Result<Option<Role>, Fault> {
-    let query = sqlx::query("SELECT * FROM roles WHERE namespace_id = ? AND id = ?").bind(namespace.to_string());
+pub(super) async fn role(
+    db: &mut SqliteConnection,
+    scope: Option<NamespaceId>,
+    id: &str,
+) -> Result<Option<Role>, Fault> {
+    let scope = scope.map(|namespace| namespace.to_string());
+    let query = sqlx::query("SELECT * FROM roles WHERE namespace_id IS ? AND id = ?").bind(scope);
     let row = query.bind(id).fetch_optional(db).await?;
     Ok(row.as_ref().map(policy::role).transpose()?)
 }
@@ -42,7 +48,7 @@ pub(super) async fn role(db: &mut SqliteConnection, namespace: NamespaceId, id: 
 macro_rules! bindings_of {
     ($condition:literal) => {
         sqlx::query(concat!(
-            "SELECT * FROM access_bindings WHERE namespace_id = ? ",
+            "SELECT * FROM access_bindings WHERE namespace_id IS ?1 ",
             $condition,
             " ORDER BY id"
         ))
@@ -51,14 +57,16 @@ macro_rules! bindings_of {
 
 pub(super) async fn access_bindings(
     db: &mut SqliteConnection,
-    namespace: NamespaceId,
+    scope: Option<NamespaceId>,
     of: BindingsOf<'_>,
 ) -> Result<Vec<AccessBinding>, Fault> {
-    let namespace = namespace.to_string();
+    let namespace = scope.map(|namespace| namespace.to_string());
     let query = match of {
         BindingsOf::Namespace => bindings_of!("").bind(namespace),
         BindingsOf::Id(id) => bindings_of!("AND id = ?").bind(namespace).bind(id),
-        BindingsOf::Role(role) => bindings_of!("AND role_id = ?").bind(namespace).bind(role),
+        BindingsOf::Role(role) => bindings_of!("AND role_id = ?2 OR ?1 IS NULL AND role_id = ?2")
+            .bind(namespace)
+            .bind(role),
         BindingsOf::Principal(principal) => bindings_of!("AND subject_kind = 'identity' AND subject_id = ?")
             .bind(namespace)
             .bind(principal.as_str()),

@@ -7,7 +7,7 @@ use crate::{
     id::{AgentId, ConfigurationId, NamespaceId, SecretId},
     resource::{Installation, Secret},
     store::{
-        AgentRow, ConfigurationRow, Consumers, NamespaceRow, SavedAgent, Slice,
+        AgentRow, ConfigurationRow, Consumers, NamespaceRow, Slice,
         row::{Columns, Corrupt, resource},
     },
     time::Timestamp,
@@ -228,22 +228,11 @@ pub(super) async fn agents(db: &mut SqliteConnection, namespace: NamespaceId) ->
     collected(&rows, resource::agent)
 }
 
-pub(super) async fn saved_agent(
-    db: &mut SqliteConnection,
-    namespace: NamespaceId,
-    id: AgentId,
-) -> Result<Option<SavedAgent>, Fault> {
-    let query = "SELECT * FROM agents WHERE id = ? AND namespace_id = ?";
-    let query = sqlx::query(query).bind(id.to_string()).bind(namespace.to_string());
-    let row = query.fetch_optional(db).await?;
-    Ok(row.as_ref().map(resource::saved_agent).transpose()?)
-}
-
-pub(super) async fn saved_agents(
+pub(super) async fn agents_in(
     db: &mut SqliteConnection,
     namespace: NamespaceId,
     slice: &Slice,
-) -> Result<Vec<SavedAgent>, Fault> {
+) -> Result<Vec<AgentRow>, Fault> {
     let rows = sqlx::query(sliced!("agents"))
         .bind(namespace.to_string())
         .bind(slice.place().0)
@@ -251,5 +240,5 @@ pub(super) async fn saved_agents(
         .bind(i64::from(slice.limit))
         .fetch_all(db)
         .await?;
-    collected(&rows, resource::saved_agent)
+    collected(&rows, resource::agent)
 }

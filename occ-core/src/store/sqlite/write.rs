@@ -136,6 +136,11 @@ pub(super) async fn apply(db: &mut SqliteConnection, now: Timestamp, write: &Wri
         Write::Answer(first) => owned::keep(db, now, first).await,
         Write::Agent(agent, setup) => self::agent(db, agent, setup.as_ref()).await,
         Write::UpdateAgent(agent) => update_agent(db, agent).await,
+        Write::AgentState { id, desired, status } => {
+            let query = "UPDATE agents SET version = version + 1, desired = ?, status = ? WHERE id = ?";
+            let query = sqlx::query(query).bind(word(desired)?).bind(word(status)?);
+            change(db, "Agent", query.bind(id.to_string())).await
+        }
         Write::DropWorkspaceSetup(id) => {
             let query = "DELETE FROM workspace_setups WHERE agent_id = ? AND files IS NOT NULL";
             run(db, sqlx::query(query).bind(id.to_string())).await.map(drop)

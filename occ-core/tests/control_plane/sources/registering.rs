@@ -54,7 +54,10 @@ async fn a_source_is_registered_once_and_only_the_gateway_keeps_its_credentials(
         .await;
     updated.unwrap();
     assert_eq!(scene.gateway.kept(made.id).unwrap(), ["sk-canary-9876543210"]);
-    // The Secret that it was read from stays while it is named.
+    // The Secret that it was read from says so, and stays while it is named.
+    let shown = world.plane.secret(&world.admin, world.namespace, scene.secret).await;
+    let consumers = shown.unwrap().consumers.unwrap();
+    assert_eq!((consumers.credential_sources, consumers.unreadable), (vec![made.id], 0));
     let kept = world
         .plane
         .delete_secret(&world.admin, world.namespace, scene.secret)

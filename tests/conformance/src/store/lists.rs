@@ -108,8 +108,8 @@ pub(super) async fn lists_are_read_in_parts_that_follow_each_other(subject: Arc<
     .await;
     walk(
         "Agents",
-        async |slice| store.saved_agents(namespace, &slice).await,
-        |saved| (saved.row.agent.created_at.as_millis(), saved.row.agent.id.to_string()),
+        async |slice| store.agents_in(namespace, &slice).await,
+        |row| (row.agent.created_at.as_millis(), row.agent.id.to_string()),
     )
     .await;
     walk(

@@ -81,7 +81,7 @@ pub(super) async fn grants_are_those_of_the_principal(subject: Arc<dyn Subject>)
     let nobody = world.store.grants(&principal("prn_nobody")).await.expect("a read");
     assert_eq!((nobody.identity, nobody.bindings), (None, vec![]));
 
-    assert_eq!(world.store.roles(world.namespace).await, Ok(vec![own]));
+    assert_eq!(world.store.roles(Some(world.namespace)).await, Ok(vec![own]));
     let principals = world.store.service_principals(world.namespace).await.expect("a read");
     assert_eq!(
         principals.iter().map(|p| &p.id).collect::<Vec<_>>(),
@@ -134,7 +134,7 @@ pub(super) async fn of_the_policy_of_a_namespace_what_is_asked_for_is_found(subj
     ];
     for (of, expected) in asked {
         let expected = expected.into_iter().map(|at: usize| bindings[at].clone());
-        let found = world.store.access_bindings(world.namespace, of).await;
+        let found = world.store.access_bindings(Some(world.namespace), of).await;
         assert_eq!(found, Ok(expected.collect()), "{of:?}");
     }
     let kind_of_another = ExactResource {
@@ -143,18 +143,21 @@ pub(super) async fn of_the_policy_of_a_namespace_what_is_asked_for_is_found(subj
     };
     let found = world
         .store
-        .access_bindings(world.namespace, BindingsOf::Resource(&kind_of_another));
+        .access_bindings(Some(world.namespace), BindingsOf::Resource(&kind_of_another));
     assert_eq!(found.await, Ok(vec![]));
     let found = world
         .store
-        .access_bindings(NamespaceId::random(), BindingsOf::Id("binding_a"));
+        .access_bindings(Some(NamespaceId::random()), BindingsOf::Id("binding_a"));
     assert_eq!(found.await, Ok(vec![]));
     assert_eq!(
-        world.store.role(world.namespace, "role_a").await,
+        world.store.role(Some(world.namespace), "role_a").await,
         Ok(Some(roles[0].clone()))
     );
-    assert_eq!(world.store.role(world.namespace, "role_elsewhere").await, Ok(None));
-    assert_eq!(world.store.role(NamespaceId::random(), "role_a").await, Ok(None));
+    assert_eq!(
+        world.store.role(Some(world.namespace), "role_elsewhere").await,
+        Ok(None)
+    );
+    assert_eq!(world.store.role(Some(NamespaceId::random()), "role_a").await, Ok(None));
 }
 
 pub(super) async fn admission_reads_the_policy_and_the_records_that_it_would_ask_for(subject: Arc<dyn Subject>) {
@@ -337,7 +340,7 @@ pub(super) async fn a_role_in_use_is_not_deleted(subject: Arc<dyn Subject>) {
     world.write(Write::DeleteAccessBinding(bound.id.clone())).await;
     world.write(Write::DeleteAccessBinding(bound.id)).await;
     world.commit(delete).await;
-    assert_eq!(world.store.roles(world.namespace).await, Ok(vec![]));
+    assert_eq!(world.store.roles(Some(world.namespace)).await, Ok(vec![]));
     let absent = Expect::Role(role.id.clone());
     assert_eq!(
         world.refused(Change::new().expect(absent.clone())).await,

@@ -125,7 +125,7 @@ pub(super) async fn a_removed_agent_leaves_only_its_audit(subject: Arc<dyn Subje
     );
     let left = world
         .store
-        .access_bindings(world.namespace, BindingsOf::Namespace)
+        .access_bindings(Some(world.namespace), BindingsOf::Namespace)
         .await
         .expect("a read");
     assert_eq!(
@@ -306,7 +306,7 @@ pub(super) async fn a_tombstone_keeps_the_id_and_the_name(subject: Arc<dyn Subje
     assert_eq!(world.store.namespace(second.id).await, Ok(None));
     assert_eq!(world.store.namespaces(&Slice::ALL).await.expect("a read").len(), 1);
     assert_eq!(world.store.service_key(scoped.id).await, Ok(None));
-    assert_eq!(world.store.roles(second.id).await, Ok(vec![]));
+    assert_eq!(world.store.roles(Some(second.id)).await, Ok(vec![]));
     assert_eq!(world.store.grants(&world.actor).await.expect("a read").bindings, vec![]);
     assert_eq!(world.store.work_state(&ready.key()).await, Ok(None));
     // Whatever its tombstone's version is, nobody expects anything of it any more.

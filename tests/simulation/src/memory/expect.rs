@@ -33,6 +33,7 @@ impl Data {
             Expect::ConfigurationUnreferenced(id) => self.agents.values().all(|row| row.agent.configuration_id != *id),
             Expect::NamespaceEmpty(id) => self.contents(*id).next().is_none(),
             Expect::NoInstallation => self.installation.is_none(),
+            Expect::AccessBinding(id) => self.bindings.contains_key(id),
             Expect::Role(id) => self.roles.contains_key(id),
             Expect::RoleUnreferenced(id) => self.bindings.values().all(|binding| binding.role_id != *id),
             Expect::Account(id, version) => self.accounts.get(id).is_some_and(|row| row.version == *version),

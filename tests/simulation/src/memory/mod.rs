@@ -315,26 +315,26 @@ impl Store for MemoryStore {
         Ok(self.look(|data, now| data.token_key(now, id)))
     }
 
-    async fn roles(&self, namespace: NamespaceId) -> StoreResult<Vec<Role>> {
+    async fn roles(&self, scope: Option<NamespaceId>) -> StoreResult<Vec<Role>> {
         Ok(self.look(|data, _| {
-            let roles = data.roles.values().filter(|role| role.namespace_id == Some(namespace));
+            let roles = data.roles.values().filter(|role| role.namespace_id == scope);
             roles.cloned().collect()
         }))
     }
 
-    async fn role(&self, namespace: NamespaceId, id: &str) -> StoreResult<Option<Role>> {
+    async fn role(&self, scope: Option<NamespaceId>, id: &str) -> StoreResult<Option<Role>> {
         Ok(self.look(|data, _| {
-            let role = data.roles.get(id).filter(|role| role.namespace_id == Some(namespace));
+            let role = data.roles.get(id).filter(|role| role.namespace_id == scope);
             role.cloned()
         }))
     }
 
-    async fn access_bindings(&self, namespace: NamespaceId, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
+    async fn access_bindings(&self, scope: Option<NamespaceId>, of: BindingsOf<'_>) -> StoreResult<Vec<AccessBinding>> {
         Ok(self.look(|data, _| {
-            let bindings = data
-                .bindings
-                .values()
-                .filter(|row| row.namespace_id == Some(namespace) && of.has(row));
+            let bindings = data.bindings.values().filter(|row| {
+                let anywhere = scope.is_none() && matches!(of, BindingsOf::Role(_));
+                (anywhere || row.namespace_id == scope) && of.has(row)
+            });
             bindings.cloned().collect()
         }))
     }

@@ -188,6 +188,7 @@ impl Data {
             }
             Write::Agent(agent, setup) => self.new_agent(agent, setup.as_ref()),
             Write::UpdateAgent(agent) => self.update_agent(agent),
+            Write::AgentState { id, desired, status } => self.agent_state(*id, *desired, *status),
             Write::DropWorkspaceSetup(id) => {
                 self.setups.keep(|agent, setup| agent != id || setup.completed());
                 Ok(())
@@ -373,6 +374,7 @@ impl Data {
         let row = AgentRow {
             agent: agent.clone(),
             version: 1,
+            unreadable: Vec::new(),
         };
         self.agents.write().insert(agent.id, row);
         if let Some(setup) = setup {
@@ -394,9 +396,19 @@ impl Data {
                 ..agent.clone()
             },
             version: stored.version + 1,
+            unreadable: Vec::new(),
         };
         self.agents.write().insert(agent.id, row);
         Ok(())
+    }
+
+    fn agent_state(&mut self, id: AgentId, desired: DesiredRuntimeState, status: AgentStatus) -> Done {
+        let stored = self.agents.get(&id).cloned().ok_or(CommitError::Refused)?;
+        self.update_agent(&Agent {
+            desired_runtime_state: desired,
+            status,
+            ..stored.agent
+        })
     }
 
     fn new_revision(&mut self, revision: &AgentRevision) -> Done {

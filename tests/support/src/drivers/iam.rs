@@ -22,6 +22,7 @@ pub struct ScriptedIam {
     away: AtomicBool,
     hanging: AtomicBool,
     impostor: AtomicBool,
+    own: AtomicBool,
     denied: Mutex<Vec<Denied>>,
     refused: Mutex<Vec<AccessRequest>>,
     asked: Mutex<Vec<AccessRequest>>,
@@ -35,6 +36,7 @@ impl ScriptedIam {
             away: AtomicBool::new(false),
             hanging: AtomicBool::new(false),
             impostor: AtomicBool::new(false),
+            own: AtomicBool::new(false),
             denied: Mutex::default(),
             refused: Mutex::default(),
             asked: Mutex::default(),
@@ -54,6 +56,11 @@ impl ScriptedIam {
     /// Whether its decisions carry another driver's id.
     pub fn set_impostor(&self, impostor: bool) {
         self.impostor.store(impostor, Ordering::Relaxed);
+    }
+
+    /// From now on it says that no policy of the store counts, as a driver with files of its own.
+    pub fn keeps_its_policy(&self) {
+        self.own.store(true, Ordering::Relaxed);
     }
 
     /// Denies this from now on, whatever the policy grants.
@@ -115,7 +122,7 @@ impl IamDriver for ScriptedIam {
     }
 
     fn decides_by_stored_policy(&self) -> bool {
-        self.inner.decides_by_stored_policy()
+        self.inner.decides_by_stored_policy() && !self.own.load(Ordering::Relaxed)
     }
 
     async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {

@@ -18,7 +18,7 @@ use occ_core::{
     id::{AgentId, NamespaceId, RevisionId},
     resource::PrincipalId,
     store::{
-        Change, CommitError, PassRead, SavedAgent, SavedRevision, Slice, Store, StoreError, StoreResult, Wait, Write,
+        AgentRow, Change, CommitError, PassRead, SavedRevision, Slice, Store, StoreError, StoreResult, Wait, Write,
     },
     work::{Claim, ClaimToken, Lease, NewWork, Target},
 };
@@ -277,8 +277,7 @@ macro_rules! passed_on {
 }
 
 crate::store_reads! { passed_on
-    fn saved_agent(&self, namespace: NamespaceId, id: AgentId) -> StoreResult<Option<SavedAgent>>;
-    fn saved_agents(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<SavedAgent>>;
+    fn agents_in(&self, namespace: NamespaceId, slice: &Slice) -> StoreResult<Vec<AgentRow>>;
     fn saved_revision(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> StoreResult<Option<SavedRevision>>;
     fn saved_revisions(&self, namespace: NamespaceId, agent: AgentId, slice: &Slice) -> StoreResult<Vec<SavedRevision>>;
     fn recover(&self, lease: Lease) -> StoreResult<usize>;
