@@ -16,7 +16,7 @@ async fn broken(served: &Served, database: &mut SqliteConnection) -> occ_core::r
     let agent = served.world.deployable("broken").await;
     run(
         database,
-        r#"UPDATE agents SET plugins = '7', harness_auth = '{"method":"oauth","source":"sk-canary"}' WHERE name = 'broken'"#,
+        r#"UPDATE agents SET plugins = '{"no id": 7}', harness_auth = '{"method":"oauth","source":"sk-canary"}' WHERE name = 'broken'"#,
     )
     .await;
     agent
@@ -35,7 +35,10 @@ async fn it_is_stopped_and_deleted_and_its_settings_stay_as_they_are_saved() {
         .fetch_one(&mut database)
         .await
         .expect("the row");
-    assert_eq!(kept.0, "7", "nothing was written over what cannot be read");
+    assert_eq!(
+        kept.0, r#"{"no id": 7}"#,
+        "nothing was written over what cannot be read"
+    );
     assert!(kept.1.contains("oauth"));
     let consumers: (i64,) =
         sqlx::query_as("SELECT count(*) FROM agents WHERE name = 'broken' AND secret_id IS NOT NULL")

@@ -71,7 +71,7 @@ impl ControlPlane {
                 }
                 let change = Change::new()
                     .write(Write::Namespace(namespace.clone()))
-                    .write(Write::Enqueue(op.work(target.clone())))
+                    .write(Write::Enqueue(op.work(target)))
                     .audit(op.event(ResourceRef::namespace(namespace.id), &allowed));
                 if tries.commit(op.answering(change, &namespace)?).await? {
                     return Ok(namespace);

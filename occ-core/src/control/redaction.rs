@@ -24,6 +24,12 @@ const UNKNOWN_VALUE: Refusal = Refusal::fixed(
     ApiCode::RuntimeLogsUnavailable,
     "A Secret that the version was given was replaced or deleted since, so its lines could show the earlier value. Deploy again.",
 );
+/// The same for now: a driver is away, or another one is selected.
+const UNREADABLE_VALUE: Refusal = Refusal::fixed(
+    ApiCode::RuntimeLogsUnavailable,
+    "A value that the version was given cannot be read now, so its lines cannot be redacted.",
+);
+
 /// What is removed from lines.
 pub(super) struct Redaction {
     values: Vec<SecretValue>,
@@ -38,8 +44,12 @@ impl ControlPlane {
         let mut values = Vec::new();
         for frozen in frozen.chain(snapshot.secret_bindings.values()) {
             let record = self.store.secret(revision.namespace_id, frozen.id).await?;
-            let own = record.filter(|record| record.driver_id == self.drivers.secret.identity().id);
-            let Some(record) = own else { return Err(UNKNOWN_VALUE) };
+            let Some(record) = record else {
+                return Err(UNKNOWN_VALUE);
+            };
+            if record.driver_id != self.drivers.secret.identity().id {
+                return Err(UNREADABLE_VALUE);
+            }
             if self
                 .replaced_at(record.id)
                 .await?
@@ -98,10 +108,7 @@ impl ControlPlane {
 /// Lines that cannot be redacted are not shown.
 fn withheld(error: &EffectError) -> Refusal {
     tracing::warn!(%error, "a value that a version was given could not be had, so its lines are not shown");
-    Refusal::fixed(
-        ApiCode::RuntimeLogsUnavailable,
-        "A value that the version was given could not be read, so its lines cannot be redacted. Try again later.",
-    )
+    UNREADABLE_VALUE
 }
 
 impl Redaction {

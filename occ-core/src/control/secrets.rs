@@ -210,7 +210,6 @@ impl ControlPlane {
                 self.refuse_issued(namespace, id).await?;
                 let before = secret.version;
                 secret.version += 1;
-                let replaced = self.remember_replaced(id).await?;
                 let cx = self.context();
                 match effect(
                     self.drivers
@@ -227,6 +226,8 @@ impl ControlPlane {
                     Err(error) => return Err(Refusal::driver(DriverKind::Secret, &error)),
                 }
                 let allowed = op.still(allowed).await?;
+                // After the driver, so that no version that was given the earlier value seems to be newer.
+                let replaced = self.remember_replaced(id).await?;
                 let change = Change::new()
                     .expect(Expect::Secret(id, before))
                     .write(Write::UpdateSecret(secret.clone()))

@@ -151,7 +151,12 @@ async fn granted_for_one_namespace_it_permits_there_alone() {
         .plane
         .create_access_binding(&world.admin, world.namespace, exact)
         .await;
-    assert_eq!(refusal.unwrap_err().code(), ApiCode::NotFound, "it is not there");
+    let refusal = refusal.unwrap_err();
+    assert_eq!(
+        (refusal.code(), refusal.details()[0].path.as_str()),
+        (ApiCode::InvalidRequest, "/roleId"),
+        "what is created is no exact resource"
+    );
 }
 
 #[tokio::test]

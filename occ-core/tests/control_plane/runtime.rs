@@ -296,6 +296,12 @@ async fn lines_are_not_shown_while_what_they_may_hold_cannot_be_had() {
     assert!(read().await.is_ok());
 }
 
+/// Moments are told apart by the millisecond.
+async fn later(world: &World) {
+    let before = world.store.now().await.unwrap();
+    while world.store.now().await.unwrap() <= before {}
+}
+
 #[tokio::test]
 async fn a_value_that_was_replaced_while_a_version_runs_is_not_shown_in_its_lines() {
     let world = World::new().await;
@@ -308,6 +314,7 @@ async fn a_value_that_was_replaced_while_a_version_runs_is_not_shown_in_its_line
         .update_secret(admin, namespace, secret, say("battery staple"))
         .await
         .unwrap();
+    later(&world).await;
     let first = plane.deploy_agent(admin, namespace, agent.id).await.unwrap().id;
     let select = Change::new().write(Write::ActiveRevision(agent.id, Some(first)));
     world.store.commit(select).await.unwrap();
@@ -329,6 +336,7 @@ async fn a_value_that_was_replaced_while_a_version_runs_is_not_shown_in_its_line
     assert_eq!(refusal.code(), ApiCode::RuntimeLogsUnavailable);
     assert!(refusal.message().contains("Deploy again"), "{refusal}");
 
+    later(&world).await;
     let second = plane.deploy_agent(admin, namespace, agent.id).await.unwrap().id;
     world.compute.log(&["using correct horse"]);
     let after = plane

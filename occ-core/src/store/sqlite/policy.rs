@@ -63,14 +63,14 @@ pub(super) async fn access_bindings(
     let namespace = scope.map(|namespace| namespace.to_string());
     let query = match of {
         BindingsOf::Namespace => bindings_of!("").bind(namespace),
-        BindingsOf::Id(id) => bindings_of!("AND id = ?").bind(namespace).bind(id),
+        BindingsOf::Id(id) => bindings_of!("AND id = ?2").bind(namespace).bind(id),
         BindingsOf::Role(role) => bindings_of!("AND role_id = ?2 OR ?1 IS NULL AND role_id = ?2")
             .bind(namespace)
             .bind(role),
-        BindingsOf::Principal(principal) => bindings_of!("AND subject_kind = 'identity' AND subject_id = ?")
+        BindingsOf::Principal(principal) => bindings_of!("AND subject_kind = 'identity' AND subject_id = ?2")
             .bind(namespace)
             .bind(principal.as_str()),
-        BindingsOf::Resource(resource) => bindings_of!("AND resource_id = ? AND resource_kind = ?")
+        BindingsOf::Resource(resource) => bindings_of!("AND resource_id = ?2 AND resource_kind = ?3")
             .bind(namespace)
             .bind(&resource.id)
             .bind(resource.kind.as_str()),

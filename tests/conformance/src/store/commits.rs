@@ -7,7 +7,7 @@ use occ_core::{
     iam::Role,
     id::{AgentId, ConfigurationId, CredentialSourceId, InstallationId, NamespaceId, SecretId},
     resource::{
-        Agent, AgentCredentialSource, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding,
+        Agent, AgentCredentialSource, AgentStatus, DesiredRuntimeState, Installation, NamespaceStatus, SecretBinding,
         SecretBindings, SecretDelivery, WorkspaceFileName, WorkspaceFiles, WorkspaceSetup,
     },
     store::{Change, CommitError, Expect, Slice, Taken, Write},
@@ -364,6 +364,11 @@ pub(super) async fn an_update_of_something_absent_is_refused(subject: Arc<dyn Su
     let absent = [
         Write::UpdateAgent(world.draft("ghost", at)),
         Write::ActiveRevision(AgentId::random(), None),
+        Write::AgentState {
+            id: AgentId::random(),
+            desired: DesiredRuntimeState::Stopped,
+            status: AgentStatus::Active,
+        },
         Write::UpdateSecret(secret(world.namespace, "ghost", at)),
         Write::UpdateConfiguration(configuration(world.namespace, SecretBindings::new(), at)),
         Write::DeleteSecret(SecretId::random()),
@@ -376,6 +381,28 @@ pub(super) async fn an_update_of_something_absent_is_refused(subject: Arc<dyn Su
         assert_eq!(world.refused(change).await, CommitError::Refused, "{write:?}");
     }
     assert_eq!(world.audit().await, []);
+}
+
+/// What the owner asks of an Agent's runtime touches nothing else of its row.
+pub(super) async fn what_an_owner_asks_is_written_without_the_settings(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let agent = world.agent("triage").await;
+    let before = world.version(agent.id).await;
+    let deleting = Write::AgentState {
+        id: agent.id,
+        desired: DesiredRuntimeState::Stopped,
+        status: AgentStatus::Deleting,
+    };
+    world.write(deleting).await;
+    let row = world.store.agent(world.namespace, agent.id).await;
+    let row = row.expect("a read").expect("the Agent");
+    assert_eq!(row.version, before + 1);
+    let asked = Agent {
+        desired_runtime_state: DesiredRuntimeState::Stopped,
+        status: AgentStatus::Deleting,
+        ..agent
+    };
+    assert_eq!(row.agent, asked);
 }
 
 pub(super) async fn an_event_is_recorded_once(subject: Arc<dyn Subject>) {

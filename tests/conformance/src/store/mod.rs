@@ -98,6 +98,7 @@ where
             driver_records_commit_with_the_change_or_not_at_all,
             driver_records_are_fenced_by_their_version,
             an_update_of_something_absent_is_refused,
+            what_an_owner_asks_is_written_without_the_settings,
             an_event_is_recorded_once,
             concurrent_changes_of_one_agent_let_one_through,
             changes_that_expect_the_same_in_any_order_do_not_wait_in_a_circle;
@@ -138,6 +139,7 @@ where
         policy:
             grants_are_those_of_the_principal,
             of_the_policy_of_a_namespace_what_is_asked_for_is_found,
+            the_policy_of_the_installation_is_confined_to_no_namespace,
             admission_reads_the_policy_and_the_records_that_it_would_ask_for,
             policy_of_a_removed_resource_goes_with_it,
             a_service_key_ends_by_the_databases_clock,

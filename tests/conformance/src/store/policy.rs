@@ -347,3 +347,58 @@ pub(super) async fn a_role_in_use_is_not_deleted(subject: Arc<dyn Subject>) {
         CommitError::Conflict(absent)
     );
 }
+
+/// The Installation's own Roles and bindings are those that are confined to no Namespace. A change under a binding is committed while it
+/// is there.
+pub(super) async fn the_policy_of_the_installation_is_confined_to_no_namespace(subject: Arc<dyn Subject>) {
+    let world = World::new(subject).await;
+    let (everywhere, here) = (role("role_everywhere", None), role("role_here", Some(world.namespace)));
+    let wide = binding("binding_wide", &everywhere, &world.actor, None);
+    let wide = AccessBinding {
+        namespace_id: None,
+        ..wide
+    };
+    let confined = AccessBinding {
+        namespace_id: Some(world.namespace),
+        ..binding("binding_confined", &everywhere, &world.actor, None)
+    };
+    let change = Change::new()
+        .write(Write::Role(everywhere.clone()))
+        .write(Write::Role(here.clone()))
+        .write(Write::AccessBinding(wide.clone()))
+        .write(Write::AccessBinding(confined.clone()));
+    world.commit(change).await;
+    let own = world.store.roles(None).await.expect("a read");
+    assert!(own.contains(&everywhere) && !own.contains(&here));
+    assert_eq!(world.store.role(None, "role_everywhere").await, Ok(Some(everywhere)));
+    assert_eq!(world.store.role(None, "role_here").await, Ok(None));
+    let all = world
+        .store
+        .access_bindings(None, BindingsOf::Namespace)
+        .await
+        .expect("a read");
+    assert!(all.contains(&wide) && !all.contains(&confined));
+    let found = |scope, of| world.store.access_bindings(scope, of);
+    assert_eq!(
+        found(None, BindingsOf::Id("binding_wide")).await,
+        Ok(vec![wide.clone()])
+    );
+    assert_eq!(found(None, BindingsOf::Id("binding_confined")).await, Ok(vec![]));
+    let of_role = BindingsOf::Role("role_everywhere");
+    assert_eq!(
+        found(None, of_role).await,
+        Ok(vec![confined.clone(), wide.clone()]),
+        "wherever"
+    );
+    assert_eq!(found(Some(world.namespace), of_role).await, Ok(vec![confined]));
+
+    let under = || {
+        Change::new()
+            .expect(Expect::AccessBinding(wide.id.clone()))
+            .audit(world.event("allowed"))
+    };
+    world.commit(under()).await;
+    world.write(Write::DeleteAccessBinding(wide.id.clone())).await;
+    let refused = world.refused(under()).await;
+    assert_eq!(refused, CommitError::Conflict(Expect::AccessBinding(wide.id.clone())));
+}
