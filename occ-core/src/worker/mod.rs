@@ -20,6 +20,7 @@ mod runtime;
 mod settle;
 mod sources;
 mod telemetry;
+mod unreadable;
 mod waiting;
 mod withdrawal;
 

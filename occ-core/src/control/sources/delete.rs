@@ -123,8 +123,12 @@ impl ControlPlane {
             agent: agent.id,
         };
         // What Compute may still hold something of, whatever the history.
-        for row in self.store.pass_read(&target).await?.live {
-            let revision = row.revision;
+        for head in self.store.pass_read(&target).await?.live {
+            // One that does not decode may use it.
+            let row = self.store.revision(namespace, agent.id, head.id).await?;
+            let Some(revision) = row.map(|row| row.revision) else {
+                continue;
+            };
             let mut frozen = revision.snapshot.credential_sources.iter();
             let deploys = Target::Revision {
                 namespace,

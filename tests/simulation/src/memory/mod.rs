@@ -26,7 +26,7 @@ use occ_core::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
         Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
-        RevisionRow, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
+        RevisionRow, SavedField, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -92,6 +92,16 @@ impl MemoryStore {
     pub fn skip(&self, millis: i64) {
         *lock(&self.0.ahead) += millis;
         self.wake();
+    }
+
+    /// From now on this field of the version's settings does not decode; with [`SavedField::Configuration`] nothing of them does.
+    pub fn spoil(&self, revision: RevisionId, field: SavedField) {
+        self.alter(|data, _| data.spoilt.write().insert(revision, field));
+    }
+
+    /// Takes the row of a version away, and nothing that names it.
+    pub fn lose(&self, revision: RevisionId) {
+        self.alter(|data, _| data.revisions.write().remove(&revision));
     }
 
     fn wake(&self) {
@@ -251,13 +261,18 @@ impl Store for MemoryStore {
         agent: AgentId,
         id: RevisionId,
     ) -> StoreResult<Option<RevisionRow>> {
-        Ok(self.look(|data, _| data.version(namespace, agent, id).cloned()))
+        self.look(|data, _| {
+            let row = data.version(namespace, agent, id);
+            row.map(|row| data.whole(row)).transpose()
+        })
     }
 
     async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
-        let mut rows = self.look(|data, _| data.versions(agent));
-        rows.retain(|row| row.revision.namespace_id == namespace);
-        Ok(rows)
+        self.look(|data, _| {
+            let mut rows = data.versions(agent);
+            rows.retain(|row| row.revision.namespace_id == namespace);
+            rows.iter().map(|row| data.whole(row)).collect()
+        })
     }
 
     async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {

@@ -9,8 +9,8 @@ use occ_core::{
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret},
     store::{
-        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow,
-        WorkState,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionHead,
+        RevisionRow, SavedField, StoreError, StoreResult, WorkState,
     },
     time::Timestamp,
     work::{ClaimToken, Lane, NewWork, Target},
@@ -180,6 +180,27 @@ impl Data {
         numbers.map(|row| row.revision.revision).max().unwrap_or(0)
     }
 
+    /// The version, unless its settings were spoilt.
+    pub(super) fn whole(&self, row: &RevisionRow) -> StoreResult<RevisionRow> {
+        if self.spoilt.contains_key(&row.revision.id) {
+            return Err(StoreError::Corrupt("AgentRevision"));
+        }
+        Ok(row.clone())
+    }
+
+    /// What is known of a version, whatever became of its settings.
+    fn head(&self, row: &RevisionRow) -> RevisionHead {
+        let head = RevisionHead::from(row);
+        if self.spoilt.get(&head.id) != Some(&SavedField::Configuration) {
+            return head;
+        }
+        RevisionHead {
+            mode: None,
+            compute: None,
+            ..head
+        }
+    }
+
     pub(super) fn version(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> Option<&RevisionRow> {
         self.revisions
             .get(&id)
@@ -281,9 +302,9 @@ impl Data {
         let version = |id: Option<RevisionId>| {
             id.zip(target.agent())
                 .and_then(|(id, agent)| self.version(namespace, agent, id))
-                .cloned()
         };
-        let revision = version(target.revision());
+        let own = version(target.revision());
+        let revision = own.and_then(|row| self.whole(row).ok());
         let secrets = revision
             .iter()
             .flat_map(|row| frozen(&row.revision))
@@ -301,10 +322,12 @@ impl Data {
             now,
             namespace: self.namespace(namespace).cloned(),
             agent: agent.cloned(),
+            head: own.map(|row| self.head(row)),
             revision,
-            active: version(agent.and_then(|row| row.agent.active_revision_id)),
-            live: live.into_iter().filter(|row| row.live).collect(),
-            setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
+            unreadable: own.and_then(|row| self.spoilt.get(&row.revision.id).copied()),
+            active: version(agent.and_then(|row| row.agent.active_revision_id)).map(|row| self.head(row)),
+            live: live.iter().filter(|row| row.live).map(|row| self.head(row)).collect(),
+            setup: own.and_then(|row| self.setups.get(&row.revision.agent_id)).cloned(),
             secrets: self.of_namespace(&secrets, namespace),
             sources: Vec::new(),
             account: None,
