@@ -185,7 +185,7 @@ pub struct PassRead {
     pub active: Option<RevisionHead>,
     /// Versions that Compute may still hold something of, oldest first; the target's and the active one are among them if live.
     pub live: Vec<RevisionHead>,
-    /// The Agent's staged workspace setup; of a version's target alone.
+    /// The Agent's staged workspace setup; `None` also when it does not decode and the target is no version.
     pub setup: Option<WorkspaceSetup>,
     /// Every Secret that the target's version names and that still exists.
     pub secrets: Vec<Secret>,

@@ -108,9 +108,10 @@ impl PassQuery {
             unreadable,
             active: version(agent.as_ref().and_then(|row| row.agent.active_revision_id)),
             agent,
-            setup: match self.revision {
-                Some(_) => facts.part("setup", resource::setup)?,
-                None => None,
+            setup: match facts.part("setup", resource::setup) {
+                // Nothing of it is applied, so that it keeps nothing from being stopped or deleted.
+                Err(Fault::Corrupt(_)) if self.revision.is_none() => None,
+                read => read?,
             },
             secrets,
             sources: Vec::new(),

@@ -186,8 +186,12 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
         pass.active = head(db, namespace_id, agent, active).await?;
     }
     pass.live = live(db, agent).await?;
+    pass.setup = match setup(db, agent).await {
+        // Nothing of it is applied, so that it keeps nothing from being stopped or deleted.
+        Err(Fault::Corrupt(_)) if target.revision().is_none() => None,
+        read => read?,
+    };
     if let Some(id) = target.revision() {
-        pass.setup = setup(db, agent).await?;
         if let Some(row) = row(db, namespace_id, agent, id).await? {
             pass.head = Some(resource::head(&row)?);
             match resource::target(&row)? {

@@ -8,6 +8,7 @@ mod data;
 mod expect;
 mod queue;
 mod read;
+mod spoilt;
 mod write;
 
 use std::{
@@ -26,7 +27,7 @@ use occ_core::{
     store::{
         AccountName, AccountRow, AgentRow, AgentTokenKeyRow, BindingsOf, Change, CommitError, ConfigurationRow,
         Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, NamespaceRow, OwnedRow, PassRead, QueueDepth,
-        RevisionRow, SavedField, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
+        RevisionRow, ServiceKeyRow, SessionRow, Slice, Store, StoreResult, Wait, WorkState, Write,
     },
     time::{Clock, Timestamp},
     work::{Claim, ClaimToken, Lease, NewWork, Target},
@@ -92,16 +93,6 @@ impl MemoryStore {
     pub fn skip(&self, millis: i64) {
         *lock(&self.0.ahead) += millis;
         self.wake();
-    }
-
-    /// From now on this field of the version's settings does not decode; with [`SavedField::Configuration`] nothing of them does.
-    pub fn spoil(&self, revision: RevisionId, field: SavedField) {
-        self.alter(|data, _| data.spoilt.write().insert(revision, field));
-    }
-
-    /// Takes the row of a version away, and nothing that names it.
-    pub fn lose(&self, revision: RevisionId) {
-        self.alter(|data, _| data.revisions.write().remove(&revision));
     }
 
     fn wake(&self) {
@@ -261,18 +252,11 @@ impl Store for MemoryStore {
         agent: AgentId,
         id: RevisionId,
     ) -> StoreResult<Option<RevisionRow>> {
-        self.look(|data, _| {
-            let row = data.version(namespace, agent, id);
-            row.map(|row| data.whole(row)).transpose()
-        })
+        self.look(|data, _| data.whole_version(namespace, agent, id))
     }
 
     async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
-        self.look(|data, _| {
-            let mut rows = data.versions(agent);
-            rows.retain(|row| row.revision.namespace_id == namespace);
-            rows.iter().map(|row| data.whole(row)).collect()
-        })
+        self.look(|data, _| data.whole_versions(namespace, agent))
     }
 
     async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {

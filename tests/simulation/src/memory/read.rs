@@ -9,8 +9,8 @@ use occ_core::{
     id::{AgentId, NamespaceId, RevisionId, SecretId},
     resource::{Agent, AgentRevision, DesiredRuntimeState, HarnessAuth, PrincipalId, Secret},
     store::{
-        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionHead,
-        RevisionRow, SavedField, StoreError, StoreResult, WorkState,
+        Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow, PassRead, RevisionRow,
+        WorkState,
     },
     time::Timestamp,
     work::{ClaimToken, Lane, NewWork, Target},
@@ -180,27 +180,6 @@ impl Data {
         numbers.map(|row| row.revision.revision).max().unwrap_or(0)
     }
 
-    /// The version, unless its settings were spoilt.
-    pub(super) fn whole(&self, row: &RevisionRow) -> StoreResult<RevisionRow> {
-        if self.spoilt.contains_key(&row.revision.id) {
-            return Err(StoreError::Corrupt("AgentRevision"));
-        }
-        Ok(row.clone())
-    }
-
-    /// What is known of a version, whatever became of its settings.
-    fn head(&self, row: &RevisionRow) -> RevisionHead {
-        let head = RevisionHead::from(row);
-        if self.spoilt.get(&head.id) != Some(&SavedField::Configuration) {
-            return head;
-        }
-        RevisionHead {
-            mode: None,
-            compute: None,
-            ..head
-        }
-    }
-
     pub(super) fn version(&self, namespace: NamespaceId, agent: AgentId, id: RevisionId) -> Option<&RevisionRow> {
         self.revisions
             .get(&id)
@@ -327,7 +306,7 @@ impl Data {
             unreadable: own.and_then(|row| self.spoilt.get(&row.revision.id).copied()),
             active: version(agent.and_then(|row| row.agent.active_revision_id)).map(|row| self.head(row)),
             live: live.iter().filter(|row| row.live).map(|row| self.head(row)).collect(),
-            setup: own.and_then(|row| self.setups.get(&row.revision.agent_id)).cloned(),
+            setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
             secrets: self.of_namespace(&secrets, namespace),
             sources: Vec::new(),
             account: None,
