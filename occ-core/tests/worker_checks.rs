@@ -31,7 +31,7 @@ fn each_check_of_the_owners_and_identities_has_its_own_failure() {
         ),
         (
             "version of another agent",
-            |s| s.read.revision.as_mut().expect("a version").revision.agent_id = AgentId::random(),
+            |s| s.read.head.as_mut().expect("a version").agent_id = AgentId::random(),
             Failure::InvalidRevisionOwner,
         ),
         (

@@ -10,9 +10,12 @@ use occ_core::{
         ActivationOrder, EffectError, Fault, FaultKind, PluginWarning, PluginWarningCode, Readiness,
         RevisionObservation, Stop,
     },
-    reason::{Dependency, Failure, Pending, RuntimeCode, Success},
+    reason::{
+        Dependency, Failure, Pending, Preparation, PreparationReason, PreparationStage, RuntimeCode, Success, Token,
+    },
     resource::{DesiredRuntimeState, ExecutionMode},
     store::Write,
+    time::Timestamp,
     work::{LastAttempt, Policy, Transition},
     worker::{Authority, Outcome, settle},
 };
@@ -108,8 +111,8 @@ fn activation_before_the_commit_comes_before_the_pointer_and_is_not_repeated() {
 #[test]
 fn the_first_dedicated_version_is_off_the_route_before_the_pointer_names_it() {
     let dedicated = |mut scene: Scene| {
-        let version = scene.read.revision.as_mut().expect("a version");
-        version.revision.snapshot.harness.mode = ExecutionMode::Dedicated;
+        let version = scene.read.head.as_mut().expect("a version");
+        version.mode = Some(ExecutionMode::Dedicated);
         scene
     };
     let deactivates = |scene: &Scene| {
@@ -261,6 +264,33 @@ fn the_deadlines_error_carries_the_runtimes_evidence_without_its_cause() {
         data.runtime_failure.map(|f| (f.code, f.cause)),
         Some((RuntimeCode::NotReady, None))
     );
+}
+
+/// What kept the version from running is said as long as it does not run (seed: terminal preparation errors).
+#[test]
+fn the_deadlines_error_keeps_what_is_known_of_the_preparation() {
+    let known = Preparation {
+        stage: PreparationStage::Readiness,
+        reason: PreparationReason::ComponentExited,
+        component: Some(Token::known("gateway")),
+        exit_status: Some(1),
+        signal: None,
+        at: Timestamp::from_millis(0),
+    };
+    let told = known.clone();
+    let run = Scene::first().late().run(&Answers::default().prepared(move |_| {
+        let preparation = Some(Box::new(told.clone()));
+        Err(EffectError::Held(Box::new(failure(RuntimeCode::NotReady)), preparation))
+    }));
+    let Transition::Fail {
+        failure: Failure::ConvergenceDeadlineExceeded,
+        data,
+    } = run.transition()
+    else {
+        panic!("{:?}", run.outcome)
+    };
+    assert_eq!(data.preparation, Some(known));
+    assert!(data.runtime_failure.is_some() && data.timeout_ms.is_some());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::vocabulary;
 
 vocabulary! {
     /// A terminal failure: `error.code` of a deployment, or the end of Agent and Namespace work.
-    Failure {
+    Failure else ReconciliationFailed {
         ConvergenceDeadlineExceeded = "CONVERGENCE_DEADLINE_EXCEEDED", "The version did not become ready before its deadline. Correct what kept it and deploy again.";
         RuntimeAuthenticationFailed = "RUNTIME_AUTHENTICATION_FAILED", "The model provider rejected the credential. Correct the bound credential and deploy again.";
         RuntimeCpuStarved = "RUNTIME_CPU_STARVED", "The check of the model did not get enough CPU time. Give the runtime more CPU and deploy again.";

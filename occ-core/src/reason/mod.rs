@@ -17,9 +17,10 @@ pub use preparation::{Preparation, PreparationReason, PreparationStage};
 pub use runtime_failure::{Cause, InvalidRuntimeFailure, ProbeStatus, ProcessExit, RuntimeCode, RuntimeFailure, Token};
 pub use success::Success;
 
-/// Declares one vocabulary: variants with their wire code and message.
+/// Declares one vocabulary: variants with their wire code and message. After `else`: what a code reads as that is not among them, because
+/// another version of this program wrote it.
 macro_rules! vocabulary {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $message:literal;)* }) => {
+    ($(#[$doc:meta])* $name:ident $(else $unknown:ident)? { $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $message:literal;)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
@@ -44,6 +45,13 @@ macro_rules! vocabulary {
             pub fn from_code(code: &str) -> Option<Self> {
                 match code { $($code => Some(Self::$variant),)* _ => None }
             }
+
+            $(
+                /// The variant with this wire code, also when another version of this program wrote it.
+                pub fn read(code: &str) -> Self {
+                    Self::from_code(code).unwrap_or(Self::$unknown)
+                }
+            )?
         }
 
         impl std::fmt::Display for $name {
@@ -71,6 +79,7 @@ macro_rules! vocabulary {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let code = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
                 Self::from_code(&code)
+                    $(.or(Some(Self::$unknown)))?
                     .ok_or_else(|| serde::de::Error::custom(concat!("not a code of ", stringify!($name))))
             }
         }

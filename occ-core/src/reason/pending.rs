@@ -6,7 +6,7 @@ use super::{Failure, vocabulary};
 
 vocabulary! {
     /// Why work waits: `progress.lastAttempt.code`.
-    Pending {
+    Pending else ReconciliationPending {
         RevisionIncomplete = "REVISION_INCOMPLETE", "The version's runtime is not ready yet.";
         RevisionUnschedulable = "REVISION_UNSCHEDULABLE", "The cluster has no room for the version's workload yet. Free or add capacity; it is tried again by itself.";
         RevisionImagePullFailed = "REVISION_IMAGE_PULL_FAILED", "A container image cannot be pulled yet. Check its name, its registry and the access to it; it is tried again by itself.";

@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Token {
 
 vocabulary! {
     /// What a runtime says is wrong with it. The held ones end a deployment early; the rest only colour the deadline's error.
-    RuntimeCode {
+    RuntimeCode else Unrecognized {
         AuthenticationFailed = "AUTHENTICATION_FAILED", "The model provider rejected the credential.";
         LoginFailed = "LOGIN_FAILED", "The Harness could not log in.";
         ModelProbeFailed = "MODEL_PROBE_FAILED", "The check of the model failed.";

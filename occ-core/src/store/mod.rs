@@ -33,8 +33,8 @@ pub use owned::OwnedRow;
 pub(crate) use provisioning::Provisioning;
 pub use record::{
     AgentRow, ConfigurationRow, Consumers, DeployQuery, DeployRead, DeploymentRow, FirstAnswer, LeftOver, NamespaceRow,
-    NewServiceKey, PassRead, QueueDepth, RevisionRow, SavedField, SavedRevision, SchemaVersion, ServiceKeyRow,
-    WorkState,
+    NewServiceKey, PassRead, QueueDepth, RevisionHead, RevisionRow, SavedField, SavedRevision, SchemaVersion,
+    ServiceKeyRow, WorkState,
 };
 pub use slice::Slice;
 pub use wait::Wait;

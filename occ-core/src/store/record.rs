@@ -8,8 +8,8 @@ use crate::{
     id::{AgentId, ConfigurationId, CredentialSourceId, NamespaceId, RevisionId, ServiceAccountId, ServiceKeyId},
     reason::{Failure, Success},
     resource::{
-        Agent, AgentRevision, BackendId, ConfigurationKind, CredentialSource, Namespace, OwnedKind, PrincipalId,
-        Secret, SecretBindings, ServiceAccount, WorkspaceSetup,
+        Agent, AgentRevision, BackendId, ComputeIdentity, ConfigurationKind, CredentialSource, ExecutionMode,
+        Namespace, OwnedKind, PrincipalId, Secret, SecretBindings, ServiceAccount, WorkspaceSetup,
     },
     time::Timestamp,
     work::{FailureData, LastAttempt, Warning},
@@ -63,6 +63,45 @@ pub struct RevisionRow {
     pub revision: AgentRevision,
     /// Set at admission, cleared once Compute retired it. Keeps the cost of a pass independent of history.
     pub live: bool,
+}
+
+/// What it takes to stop and to retire a version, as far as it can be read: a version whose settings do not decode must not keep its
+/// Agent from being stopped, deleted or deployed again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevisionHead {
+    /// Its id.
+    pub id: RevisionId,
+    /// The owning Agent.
+    pub agent_id: AgentId,
+    /// Its number.
+    pub revision: u64,
+    /// How it runs, if that can be read.
+    pub mode: Option<ExecutionMode>,
+    /// The Compute that it was admitted for, if that can be read.
+    pub compute: Option<ComputeIdentity>,
+    /// Whether Compute may still hold something of it.
+    pub live: bool,
+}
+
+impl RevisionHead {
+    /// Whether this Compute could hold something of it: what cannot be read may be anybody's.
+    pub fn may_be_of(&self, compute: &ComputeIdentity) -> bool {
+        self.compute.as_ref().is_none_or(|own| own == compute)
+    }
+}
+
+impl From<&RevisionRow> for RevisionHead {
+    fn from(row: &RevisionRow) -> Self {
+        let revision = &row.revision;
+        Self {
+            id: revision.id,
+            agent_id: revision.agent_id,
+            revision: revision.revision,
+            mode: Some(revision.snapshot.harness.mode),
+            compute: Some(revision.snapshot.compute.clone()),
+            live: row.live,
+        }
+    }
 }
 
 /// Who refers to a Secret.
@@ -136,15 +175,19 @@ pub struct PassRead {
     pub now: Timestamp,
     /// The Namespace, also while it is deleting.
     pub namespace: Option<NamespaceRow>,
-    /// The Agent.
+    /// The Agent. What of its draft does not decode is left out: no pass looks at a draft.
     pub agent: Option<AgentRow>,
-    /// The version of the target.
+    /// The version of the target, as far as it can be read.
+    pub head: Option<RevisionHead>,
+    /// The same with its settings; `None` also when they do not decode.
     pub revision: Option<RevisionRow>,
+    /// The field of the settings that does not decode.
+    pub unreadable: Option<SavedField>,
     /// The version that the Agent's pointer names; `None` when there is no pointer, or when it names no existing version.
-    pub active: Option<RevisionRow>,
+    pub active: Option<RevisionHead>,
     /// Versions that Compute may still hold something of, oldest first; the target's and the active one are among them if live.
-    pub live: Vec<RevisionRow>,
-    /// The Agent's staged workspace setup.
+    pub live: Vec<RevisionHead>,
+    /// The Agent's staged workspace setup; `None` also when it does not decode and the target is no version.
     pub setup: Option<WorkspaceSetup>,
     /// Every Secret that the target's version names and that still exists.
     pub secrets: Vec<Secret>,

@@ -18,9 +18,9 @@ use crate::{
 #[serde(transparent)]
 pub struct ClaimToken(pub Uuid);
 
-/// What the latest attempt recorded; the status shows it as `progress.lastAttempt`.
+/// What the latest attempt recorded; the status shows it as `progress.lastAttempt`. A newer version may have said more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct LastAttempt {
     /// Why the work waits.
     pub code: Pending,

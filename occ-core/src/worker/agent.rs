@@ -8,8 +8,8 @@ use crate::{
     audit::AuditEvent,
     driver::Stop,
     reason::{Failure, Pending, Success},
-    resource::{Agent, AgentRevision, AgentStatus, DesiredRuntimeState},
-    store::{Expect, Write},
+    resource::{Agent, AgentStatus, DesiredRuntimeState},
+    store::{Expect, RevisionHead, Write},
 };
 
 /// Asks for the actor's authority; `Err` is the step to take now.
@@ -52,9 +52,9 @@ fn stop_step(pass: &Pass) -> Result<Step, Step> {
     if agent.active_revision_id.is_some() && pass.read.active.is_none() {
         return Err(finish(failed(Failure::InvalidActiveRevision)));
     }
-    let active = pass.read.active.as_ref().map(|row| &row.revision);
+    let active = pass.read.active.as_ref();
     // What another Compute runs, this one cannot stop: fail closed instead of reporting a stop that did not happen.
-    if active.is_some_and(|active| active.snapshot.compute != pass.compute.identity) {
+    if active.is_some_and(|active| !active.may_be_of(&pass.compute.identity)) {
         return Err(finish(failed(Failure::ComputeDriverMismatch)));
     }
     bound(pass, agent)?;
@@ -65,6 +65,10 @@ fn stop_step(pass: &Pass) -> Result<Step, Step> {
             Some(Ok(Stop::Draining)) => return Err(finish(Outcome::Draining(Pending::AgentStopYielded))),
             Some(Err(error)) => return Err(finish(effect_failed(error))),
         }
+    }
+    // Nor whether it is this Compute's, when that cannot be read: it was stopped if it is, and that is all that is known.
+    if pass.read.live.iter().chain(active).any(|head| head.compute.is_none()) {
+        return Err(finish(failed(Failure::InvalidAdmittedRevision)));
     }
     if !pass.progress.reread_prepared {
         return Err(Step::Reread);
@@ -92,9 +96,9 @@ fn stop_step(pass: &Pass) -> Result<Step, Step> {
 /// The selected version first, then every other of this Compute: failed candidates and interrupted retirements are among them.
 /// Whatever was admitted after the stop is among them too: while the Agent should not run, none of it should, and the database's
 /// clock, which may have been set back in between, does not tell which came first.
-fn stop_order<'a>(pass: &'a Pass, active: Option<&'a AgentRevision>) -> impl Iterator<Item = &'a AgentRevision> {
-    let others = pass.read.live.iter().map(|row| &row.revision).filter(move |revision| {
-        Some(revision.id) != active.map(|active| active.id) && revision.snapshot.compute == pass.compute.identity
+fn stop_order<'a>(pass: &'a Pass, active: Option<&'a RevisionHead>) -> impl Iterator<Item = &'a RevisionHead> {
+    let others = pass.read.live.iter().filter(move |revision| {
+        Some(revision.id) != active.map(|active| active.id) && revision.may_be_of(&pass.compute.identity)
     });
     active.into_iter().chain(others)
 }
@@ -111,9 +115,13 @@ fn delete_step(pass: &Pass) -> Result<Step, Step> {
         return Err(finish(failed(Failure::InvalidAgentState)));
     }
     authorized(pass)?;
-    let live = || pass.read.live.iter().map(|row| &row.revision);
-    if live().any(|revision| revision.snapshot.compute != pass.compute.identity) {
+    let live = || pass.read.live.iter();
+    if !live().all(|revision| revision.may_be_of(&pass.compute.identity)) {
         return Err(finish(failed(Failure::ComputeDriverMismatch)));
+    }
+    // Nothing says that this Compute holds all of it, and what another one holds would be forgotten.
+    if live().any(|revision| revision.compute.is_none()) {
+        return Err(finish(failed(Failure::InvalidAdmittedRevision)));
     }
     bound(pass, agent)?;
     for revision in live() {

@@ -6,7 +6,7 @@ use crate::{driver::Maintenance, installation::Drivers, resource::ComputeIdentit
 /// Of these drivers, for what was read.
 pub(super) fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
     let identity = drivers.compute.identity();
-    let target = read.agent.as_ref().zip(read.revision.as_ref());
+    let target = read.agent.as_ref().zip(read.head.as_ref());
     let revision = read.revision.as_ref().map(|row| &row.revision);
     ComputeFacts {
         identity: ComputeIdentity {
@@ -14,10 +14,10 @@ pub(super) fn facts(drivers: &Drivers, read: &PassRead) -> ComputeFacts {
             implementation: identity.implementation.clone(),
         },
         order: drivers.compute.activation_order(),
-        exclusive: target.is_some_and(|(agent, row)| {
+        exclusive: target.is_some_and(|(agent, head)| {
             drivers
                 .compute
-                .requires_stopped_predecessors(&revision_ref(&agent.agent, &row.revision))
+                .requires_stopped_predecessors(&revision_ref(&agent.agent, head))
         }),
         workspace_setup: drivers.compute.workspace_setup().is_some(),
         binds: drivers.compute.agent_binding().is_some(),

@@ -13,7 +13,7 @@ use super::{
     pass::StopRecord,
     publish::publish,
     runtime::{attachments, revision_context},
-    telemetry,
+    telemetry, unreadable,
     waiting::Waiting,
 };
 use crate::{
@@ -23,8 +23,7 @@ use crate::{
         EffectResult, Fault, FaultKind, OperationContext, RevisionObservation, RevisionRef, SourceIdentity,
     },
     installation::Drivers,
-    randomness,
-    reason::{Failure, Pending},
+    reason::Pending,
     resource::{DesiredRuntimeState, PrincipalId},
     store::{Change, CommitError, Expect, PassRead, Provisioning, Store, StoreError, StoreResult, Write},
     time::Clock,
@@ -86,8 +85,10 @@ async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &Cancel
             };
             let change = Change::new()
                 .expect(Expect::ClaimHeld(claim.token))
-                .write(Write::Settle(claim.token, transition));
-            let _ = shared.store.commit(change).await;
+                .write(Write::Settle(claim.token, transition.clone()));
+            if shared.store.commit(change).await.is_ok() {
+                telemetry::settled(&claim, &transition, started.elapsed());
+            }
             return;
         }
         Err(Interrupted::CutOff) => {
@@ -95,18 +96,7 @@ async fn pass(shared: &Shared, claim: Claim, claimed: Instant, shutdown: &Cancel
             tracing::warn!(work = claim.target.key(), code = "CLAIM_LOST", "worker.error");
             return;
         }
-        Err(Interrupted::Unreadable) => {
-            let failure = Failure::InvalidAdmittedRevision;
-            let random = randomness::unit();
-            let transition = shared
-                .policy
-                .retry(&claim, Pending::DependencyUnavailable, failure, random);
-            let change = Change::new()
-                .expect(Expect::ClaimHeld(claim.token))
-                .write(Write::Settle(claim.token, transition));
-            let _ = shared.store.commit(change).await;
-            return;
-        }
+        Err(Interrupted::Unreadable) => return unreadable::publish(shared, &claim, started, &heartbeat).await,
     };
     publish(shared, &outcome, pass, started, &heartbeat).await;
 }
@@ -412,13 +402,15 @@ impl Interpreter<'_> {
         };
         let cx = &self.knowing_policy(cx, &pass.claim.actor, principal).await?;
         let decisions = iam.authorize_all(cx, requests).await?;
-        let denied = requests
-            .iter()
-            .zip(&decisions)
-            .find(|(_, decision)| !(decision.allowed && decision.driver_id == iam.identity().id));
         if decisions.len() != requests.len() {
             return Err(Fault::new("count the decisions", FaultKind::Protocol).into());
         }
+        // An answer in another driver's name is none: neither a grant nor a denial (spec/engine 11).
+        let selected = &iam.identity().id;
+        if decisions.iter().any(|decision| decision.driver_id != *selected) {
+            return Err(Fault::new("know whose the decisions are", FaultKind::Protocol).into());
+        }
+        let denied = requests.iter().zip(&decisions).find(|(_, decision)| !decision.allowed);
         let actor = iam.lookup(cx, &pass.claim.actor).await?;
         if actor.is_none() {
             return Ok(Authority::ActorGone);

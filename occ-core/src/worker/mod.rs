@@ -21,6 +21,7 @@ mod runtime;
 mod settle;
 mod sources;
 mod telemetry;
+mod unreadable;
 mod waiting;
 mod withdrawal;
 

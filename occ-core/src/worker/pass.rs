@@ -13,8 +13,8 @@ use crate::{
     },
     id::{AgentId, InstallationId, RevisionId},
     reason::{Dependency, Failure, Pending, Preparation, RuntimeFailure, Success},
-    resource::{Agent, AgentRevision, ComputeIdentity},
-    store::{Expect, PassRead, Write},
+    resource::{Agent, ComputeIdentity},
+    store::{Expect, PassRead, RevisionHead, Write},
     work::{Claim, Target, Warning},
 };
 
@@ -344,12 +344,13 @@ pub(super) fn agent_ref(agent: &Agent) -> AgentRef {
 }
 
 /// The version as drivers know it.
-pub(super) fn revision_ref(agent: &Agent, revision: &AgentRevision) -> RevisionRef {
+pub(super) fn revision_ref(agent: &Agent, revision: &RevisionHead) -> RevisionRef {
     RevisionRef {
         agent: agent_ref(agent),
         id: revision.id,
         number: revision.revision,
-        mode: revision.snapshot.harness.mode,
+        // Of a version that does not say, as the Agent is now: it rarely changes.
+        mode: revision.mode.unwrap_or(agent.execution_mode),
     }
 }
 

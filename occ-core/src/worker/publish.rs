@@ -71,7 +71,7 @@ pub(super) async fn publish(
     let code = transition.code();
     match &committed {
         Ok(()) => telemetry::settled(&pass.claim, &transition, started.elapsed()),
-        Err(_) => telemetry::lease_lost(&pass.claim),
+        Err(error) => unpublished(&pass.claim, error, heartbeat),
     }
     let work = pass.claim.target.key();
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -94,7 +94,28 @@ pub(super) async fn publish(
             elapsed_ms,
             "worker.deferred"
         ),
-        Err(error) => tracing::warn!(work, code = "CLAIM_LOST", cause = %error, "worker.error"),
+        Err(error) => {
+            let code = if lost(&error, heartbeat) {
+                "CLAIM_LOST"
+            } else {
+                "RESULT_UNPUBLISHED"
+            };
+            tracing::warn!(work, code, cause = %error, "worker.error");
+        }
+    }
+}
+
+/// Whether a result was not published because the claim is gone, or may be.
+fn lost(error: &CommitError, heartbeat: &Heartbeat) -> bool {
+    matches!(error, CommitError::Conflict(Expect::ClaimHeld(_))) || !heartbeat.renewed()
+}
+
+/// Counts a result that was not published by what kept it.
+pub(super) fn unpublished(claim: &Claim, error: &CommitError, heartbeat: &Heartbeat) {
+    if lost(error, heartbeat) {
+        telemetry::lease_lost(claim);
+    } else {
+        telemetry::unpublished(claim);
     }
 }
 
@@ -127,7 +148,7 @@ async fn reread(shared: &Shared, claim: &Claim, heartbeat: &Heartbeat) -> Result
 }
 
 /// Commits while the claim holds: a store that is away or full for a moment costs no attempt, and no finished effect.
-async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
+pub(super) async fn commit(shared: &Shared, change: Change, heartbeat: &Heartbeat) -> Result<(), CommitError> {
     loop {
         match shared.store.commit(change.clone()).await {
             Err(CommitError::Unavailable | CommitError::NoSpace) if heartbeat.renewed() => {

@@ -67,7 +67,7 @@ pub(super) fn lifted(facts: &Facts<'_>) -> Option<Refusal> {
 fn must_stop(facts: &Facts<'_>) -> bool {
     let own_work = matches!(facts.pass.claim.target, Target::Revision { .. });
     let first = facts.agent.active_revision_id.is_none();
-    let ours = facts.revision.snapshot.compute == facts.pass.compute.identity;
+    let ours = facts.revision.may_be_of(&facts.pass.compute.identity);
     let due = first || facts.pass.compute.exclusive || may_be_routed_to(facts) || waiting(facts).is_some();
     own_work && ours && !facts.is_active() && due
 }

@@ -15,8 +15,8 @@ use crate::{
         Stop,
     },
     reason::{Failure, Pending, Success},
-    resource::{Agent, AgentRevision, DesiredRuntimeState, ExecutionMode, NamespaceStatus},
-    store::{Expect, RevisionRow, WorkState, Write},
+    resource::{Agent, DesiredRuntimeState, ExecutionMode, NamespaceStatus},
+    store::{Expect, RevisionHead, SavedField, WorkState, Write},
     work::{Target, Warning},
 };
 
@@ -24,8 +24,8 @@ use crate::{
 pub(super) struct Facts<'a> {
     pub pass: &'a Pass,
     pub agent: &'a Agent,
-    pub revision: &'a AgentRevision,
-    pub active: Option<&'a AgentRevision>,
+    pub revision: &'a RevisionHead,
+    pub active: Option<&'a RevisionHead>,
 }
 
 impl Facts<'_> {
@@ -38,22 +38,23 @@ impl Facts<'_> {
         self.agent.active_revision_id == Some(self.revision.id)
     }
 
-    /// Older versions that Compute may still hold something of, the oldest first.
-    fn earlier(&self) -> impl Iterator<Item = &RevisionRow> {
+    /// Older versions that Compute may still hold something of, the oldest first. One that does not say whose it is is treated as this
+    /// Compute's, which finds nothing of it when it is not.
+    fn earlier(&self) -> impl Iterator<Item = &RevisionHead> {
         self.pass
             .read
             .live
             .iter()
-            .filter(|row| row.revision.revision < self.revision.revision)
-            .filter(|row| row.revision.snapshot.compute == self.pass.compute.identity)
+            .filter(|head| head.revision < self.revision.revision)
+            .filter(|head| head.may_be_of(&self.pass.compute.identity))
     }
 
-    fn newer(&self) -> impl Iterator<Item = &RevisionRow> {
+    fn newer(&self) -> impl Iterator<Item = &RevisionHead> {
         self.pass
             .read
             .live
             .iter()
-            .filter(|row| row.revision.revision > self.revision.revision)
+            .filter(|head| head.revision > self.revision.revision)
     }
 
     /// Whether a newer version took this one's place (checks 10 and 14).
@@ -83,25 +84,24 @@ pub(super) fn decide(pass: &Pass) -> Step {
 /// Checks 1 to 6: owners, identities, the pointer.
 fn facts(pass: &Pass) -> Result<Facts<'_>, Failure> {
     let read = &pass.read;
-    let (Some(namespace), Some(agent), Some(revision)) = (&read.namespace, &read.agent, &read.revision) else {
+    let (Some(namespace), Some(agent), Some(revision)) = (&read.namespace, &read.agent, &read.head) else {
         return Err(Failure::InvalidRevisionOwner);
     };
     if namespace.namespace.status != NamespaceStatus::Ready {
         return Err(Failure::NamespaceNotReady);
     }
-    let (agent, revision) = (&agent.agent, &revision.revision);
+    let agent = &agent.agent;
     if agent.namespace_id != namespace.namespace.id || revision.agent_id != agent.id {
         return Err(Failure::InvalidRevisionOwner);
     }
     if agent.active_revision_id.is_some() && read.active.is_none() {
         return Err(Failure::InvalidActiveRevision);
     }
-    let active = read.active.as_ref().map(|row| &row.revision);
     Ok(Facts {
         pass,
         agent,
         revision,
-        active,
+        active: read.active.as_ref(),
     })
 }
 
@@ -110,13 +110,16 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if let Some(refusal) = refusal::standing(facts) {
         return Err(refusal);
     }
-    if !pass.compute.intact || facts.revision.snapshot.service_principal_id != facts.agent.service_principal_id {
+    // What does not decode is not what was admitted either.
+    let revision = pass.read.revision.as_ref().map(|row| &row.revision);
+    let revision = revision.ok_or_else(|| Refusal::of(unreadable(facts.revision, pass.read.unreadable)))?;
+    if !pass.compute.intact || revision.snapshot.service_principal_id != facts.agent.service_principal_id {
         return Err(Refusal::of(Failure::InvalidAdmittedRevision));
     }
     if !pass.compute.harness_approved {
         return Err(Refusal::of(Failure::HarnessDescriptorMismatch));
     }
-    if facts.revision.snapshot.compute != pass.compute.identity {
+    if revision.snapshot.compute != pass.compute.identity {
         return Err(Refusal::of(Failure::ComputeDriverMismatch));
     }
     if facts.maintenance() && (!facts.is_active() || !facts.wanted()) {
@@ -130,7 +133,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
             return Ok(Step::Authorize(authority::deployment(
                 &pass.claim.actor,
                 facts.agent,
-                facts.revision,
+                revision,
                 &pass.read.sources,
             )));
         }
@@ -150,7 +153,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if !pass.compute.backend_configured {
         return Err(Refusal::of(Failure::BackendUnavailable));
     }
-    sources::account(facts)?;
+    sources::account(facts, &revision.snapshot)?;
     if let Some(refusal) = refusal::lifted(facts) {
         return Err(refusal);
     }
@@ -160,7 +163,7 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
     if pass.compute.exclusive && facts.newer().next().is_some() {
         return Ok(finish(superseded(facts)));
     }
-    sources::frozen(facts)?;
+    sources::frozen(facts, &revision.snapshot)?;
     if pass.read.setup.as_ref().is_some_and(|setup| !setup.completed()) && !pass.compute.workspace_setup {
         return Err(Refusal::of(Failure::WorkspaceSetupUnsupported));
     }
@@ -188,6 +191,15 @@ fn checked(facts: &Facts<'_>) -> Result<Step, Refusal> {
         return Ok(finish(superseded(facts)));
     }
     prepare(facts)
+}
+
+/// What a version fails with whose settings do not decode: by the field, as long as the rest of them does.
+fn unreadable(head: &RevisionHead, field: Option<SavedField>) -> Failure {
+    match field.filter(|_| head.compute.is_some()) {
+        Some(SavedField::HarnessAuth) => Failure::InvalidHarnessAuth,
+        Some(SavedField::SecretBindings) => Failure::InvalidSecretBindings,
+        _ => Failure::InvalidAdmittedRevision,
+    }
 }
 
 /// Whether the version of a finished deployment is looked after (check 5). One that failed by itself is never revived; one whose
@@ -218,9 +230,9 @@ fn prepare(facts: &Facts<'_>) -> Result<Step, Refusal> {
     let pass = facts.pass;
     let target = revision_ref(facts.agent, facts.revision);
     if pass.compute.exclusive {
-        for row in facts.earlier() {
-            match pass.progress.stops.get(&row.revision.id).map(|record| &record.result) {
-                None => return Ok(Step::Stop(revision_ref(facts.agent, &row.revision))),
+        for head in facts.earlier() {
+            match pass.progress.stops.get(&head.id).map(|record| &record.result) {
+                None => return Ok(Step::Stop(revision_ref(facts.agent, head))),
                 Some(Ok(Stop::Stopped)) => {}
                 Some(Ok(Stop::Draining)) => return Ok(finish(Outcome::Draining(Pending::PredecessorStopYielded))),
                 Some(Err(error)) => return Ok(finish(effect_failed(error))),
@@ -297,7 +309,9 @@ fn ready(facts: &Facts<'_>, result: &EffectResult<RevisionObservation>) -> Resul
 
 /// Whether each warning is of a plugin that the version was admitted with, and no plugin has two (spec/engine 1.13).
 fn admitted(facts: &Facts<'_>, warnings: &[PluginWarning]) -> bool {
-    let plugins = facts.revision.snapshot.plugins.as_ref().map(|frozen| &frozen.plugins);
+    let row = facts.pass.read.revision.as_ref();
+    let plugins = row.and_then(|row| row.revision.snapshot.plugins.as_ref());
+    let plugins = plugins.map(|frozen| &frozen.plugins);
     let known = |id: &str| plugins.is_some_and(|plugins| plugins.keys().any(|key| key.as_str() == id));
     let mut seen = BTreeSet::new();
     warnings
@@ -323,10 +337,10 @@ fn finalize(facts: &Facts<'_>) -> Step {
         return step;
     }
     let mut writes = Vec::new();
-    for row in facts.earlier() {
-        match pass.progress.retired.get(&row.revision.id) {
-            None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
-            Some(Ok(Stop::Stopped)) => writes.push(WriteBox(Write::RevisionRetired(row.revision.id))),
+    for head in facts.earlier() {
+        match pass.progress.retired.get(&head.id) {
+            None => return Step::Retire(revision_ref(facts.agent, head)),
+            Some(Ok(Stop::Stopped)) => writes.extend(retired(head)),
             // The version serves: what drains is no part of its getting ready, and must not be forgotten.
             Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::RevisionFinalizationIncomplete)),
             Some(Err(_)) => {
@@ -369,6 +383,12 @@ fn finalize(facts: &Facts<'_>) -> Step {
         writes,
         audit: if facts.maintenance() { Vec::new() } else { vec![event] },
     })
+}
+
+/// That nothing is left of a version. Of one that does not say whose it is nobody knows, so it is retired and yet not forgotten.
+fn retired(head: &RevisionHead) -> Option<WriteBox> {
+    head.compute.as_ref()?;
+    Some(WriteBox(Write::RevisionRetired(head.id)))
 }
 
 fn warnings(activated: &EffectResult<RevisionObservation>) -> Vec<Warning> {
@@ -414,18 +434,18 @@ fn stopped(facts: &Facts<'_>) -> Step {
     match facts.pass.progress.stops.get(&target.id).map(|record| &record.result) {
         None => Step::Stop(target),
         Some(Ok(Stop::Stopped)) => {
-            let mut retired = Vec::new();
-            for row in facts.earlier().filter(|_| facts.is_active()) {
-                match facts.pass.progress.retired.get(&row.revision.id) {
-                    None => return Step::Retire(revision_ref(facts.agent, &row.revision)),
-                    Some(Ok(Stop::Stopped)) => retired.push(WriteBox(Write::RevisionRetired(row.revision.id))),
+            let mut gone = Vec::new();
+            for head in facts.earlier().filter(|_| facts.is_active()) {
+                match facts.pass.progress.retired.get(&head.id) {
+                    None => return Step::Retire(revision_ref(facts.agent, head)),
+                    Some(Ok(Stop::Stopped)) => gone.extend(retired(head)),
                     Some(Ok(Stop::Draining)) => return finish(Outcome::Draining(Pending::AgentStopYielded)),
                     Some(Err(error)) => return finish(effect_failed(error)),
                 }
             }
             let mut outcome = done(Success::RevisionStopped);
             if let Outcome::Done { writes, .. } = &mut outcome {
-                *writes = retired;
+                *writes = gone;
             }
             finish(outcome)
         }

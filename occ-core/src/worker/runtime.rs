@@ -78,10 +78,10 @@ pub(super) async fn attachments(
     cx: &OperationContext,
     read: &PassRead,
 ) -> EffectResult<Vec<Attachment>> {
-    let (Some(agent), Some(row)) = (&read.agent, &read.revision) else {
+    let (Some(agent), Some(head)) = (&read.agent, &read.head) else {
         return Ok(Vec::new());
     };
-    let target = revision_ref(&agent.agent, &row.revision);
+    let target = revision_ref(&agent.agent, head);
     let used = read
         .sources
         .iter()
@@ -141,11 +141,10 @@ pub(super) fn revision_context(
         .as_ref()
         .ok_or_else(|| missing("find the version's Agent"))?
         .agent;
-    let revision = &read
-        .revision
-        .as_ref()
-        .ok_or_else(|| missing("find the version"))?
-        .revision;
+    let (Some(head), Some(row)) = (&read.head, &read.revision) else {
+        return Err(missing("find the version"));
+    };
+    let revision = &row.revision;
     let harness = drivers
         .harness(&revision.snapshot.harness.id)
         .ok_or_else(|| missing("find the version's Harness"))?;
@@ -166,7 +165,7 @@ pub(super) fn revision_context(
     );
     Ok(RevisionContext {
         namespace: namespace.namespace.clone(),
-        target: revision_ref(agent, revision),
+        target: revision_ref(agent, head),
         revision: revision.clone(),
         plan,
         secrets: Arc::new(secrets),

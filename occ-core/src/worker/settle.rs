@@ -8,10 +8,12 @@ use super::{
     revision::continues,
 };
 use crate::{
-    reason::{Failure, Pending, RuntimeCode, RuntimeFailure, Success},
+    id::NamespaceId,
+    reason::{Failure, Pending, Preparation, RuntimeCode, RuntimeFailure, Success},
     resource::{DesiredRuntimeState, NamespaceStatus},
     store::{Expect, Write},
-    work::{FailureData, NewWork, Policy, Target, Transition, refused_stop_delay},
+    time::Timestamp,
+    work::{Claim, FailureData, NewWork, Policy, Target, Transition, refused_stop_delay},
 };
 
 /// The transition that an outcome means. `random` is in `[0, 1)`.
@@ -24,7 +26,7 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
         },
         Outcome::Pending { reason, evidence } => {
             if pass.late && has_deadline(&claim.target) {
-                deadline(policy, evidence.clone())
+                deadline(policy, evidence.clone(), None)
             } else {
                 policy.wait(claim, *reason)
             }
@@ -35,7 +37,7 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
         },
         Outcome::Away(dependency) => policy.wait(claim, dependency.pending()),
         // A version that waits for another to drain has its deadline; a stop has none.
-        Outcome::Draining(Pending::PredecessorStopYielded) if pass.late => deadline(policy, None),
+        Outcome::Draining(Pending::PredecessorStopYielded) if pass.late => deadline(policy, None, None),
         Outcome::Draining(reason) => policy.wait(claim, *reason),
         Outcome::Refused(refusal) => Transition::Defer {
             reason: Pending::RefusedCandidateStopPending,
@@ -59,7 +61,7 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
         Outcome::Retry {
             reason: Pending::DependencyUnavailable,
             ..
-        } if pass.late && has_deadline(&claim.target) && !selected(pass) => deadline(policy, None),
+        } if pass.late && has_deadline(&claim.target) && !selected(pass) => deadline(policy, None, None),
         Outcome::Retry { reason, exhausted } => policy.retry(claim, *reason, *exhausted, random),
         Outcome::Held { failure, preparation } => match failure.code.held() {
             Some(code) => Transition::Fail {
@@ -70,13 +72,13 @@ pub fn settle(outcome: &Outcome, pass: &Pass, policy: &Policy, random: f64) -> T
                     preparation: preparation.clone(),
                 },
             },
-            None if pass.late => deadline(policy, Some(failure.clone())),
+            None if pass.late => deadline(policy, Some(failure.clone()), preparation.clone()),
             None => policy.wait(claim, Pending::RevisionIncomplete),
         },
         Outcome::Failed {
             failure: Failure::ConvergenceDeadlineExceeded,
             ..
-        } => deadline(policy, None),
+        } => deadline(policy, None, None),
         Outcome::Failed { failure, .. } => Transition::Fail {
             failure: *failure,
             data: FailureData::default(),
@@ -128,16 +130,26 @@ pub fn consequences(transition: &Transition, pass: &Pass) -> Consequences {
             writes: Vec::new(),
         },
         // One that is being deleted stays so.
-        (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) if provided(pass) => Consequences {
-            expect: vec![Expect::NamespaceStatus(id, &[NamespaceStatus::Provisioning])],
-            writes: vec![WriteBox(Write::NamespaceStatus {
-                id,
-                status: NamespaceStatus::Failed,
-                deletion_actor: None,
-            })],
-        },
+        (Transition::Fail { .. }, Target::NamespaceReady { namespace: id }) if provided(pass) => {
+            let (expect, write) = namespace_fails(id);
+            Consequences {
+                expect: vec![expect],
+                writes: vec![write],
+            }
+        }
         _ => Consequences::default(),
     }
+}
+
+/// A Namespace whose provision is over is failed; one that is being deleted stays so.
+pub(super) fn namespace_fails(id: NamespaceId) -> (Expect, WriteBox) {
+    let write = Write::NamespaceStatus {
+        id,
+        status: NamespaceStatus::Failed,
+        deletion_actor: None,
+    };
+    let expect = Expect::NamespaceStatus(id, &[NamespaceStatus::Provisioning]);
+    (expect, WriteBox(write))
 }
 
 /// Whether the Namespace is still being provided.
@@ -174,26 +186,30 @@ fn runtime(pass: &Pass) -> Option<Expect> {
 /// How soon a selected version that nobody finished is looked at, where its Compute wants no looks.
 const UNFINISHED: Duration = Duration::from_mins(5);
 
-/// The next look at the version, where one is wanted. The bucket is the moment at which it is due, aligned to the interval, so that
-/// two series become one; it grows strictly, also when the database's clock was set back.
 fn next_look(pass: &Pass, interval: Option<Duration>) -> Option<WriteBox> {
+    later_look(&pass.claim, pass.read.now, interval)
+}
+
+/// The next look at the version of a claim, where one is wanted. The bucket is the moment at which it is due, aligned to the
+/// interval, so that two series become one; it grows strictly, also when the database's clock was set back.
+pub(super) fn later_look(claim: &Claim, now: Timestamp, interval: Option<Duration>) -> Option<WriteBox> {
     let interval = interval?;
-    let (agent, revision) = (pass.claim.target.agent()?, pass.claim.target.revision()?);
+    let (agent, revision) = (claim.target.agent()?, claim.target.revision()?);
     let step = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
-    let now = u64::try_from(pass.read.now.as_millis()).unwrap_or(0);
-    let current = match pass.claim.target {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let current = match claim.target {
         Target::Maintenance { bucket, .. } => bucket,
         _ => 0,
     };
     let bucket = (now.max(current) / step + 1).saturating_mul(step);
     let delay = Duration::from_millis(bucket.saturating_sub(now)).min(interval);
     let target = Target::Maintenance {
-        namespace: pass.claim.target.namespace(),
+        namespace: claim.target.namespace(),
         agent,
         revision,
         bucket,
     };
-    let actor = pass.claim.actor.clone();
+    let actor = claim.actor.clone();
     Some(WriteBox(Write::EnqueueLater(NewWork::new(target, actor), delay)))
 }
 
@@ -205,14 +221,14 @@ const fn has_deadline(target: &Target) -> bool {
     )
 }
 
-fn deadline(policy: &Policy, evidence: Option<RuntimeFailure>) -> Transition {
+fn deadline(policy: &Policy, evidence: Option<RuntimeFailure>, preparation: Option<Preparation>) -> Transition {
     let timeout = u64::try_from(policy.convergence_timeout.as_millis()).unwrap_or(u64::MAX);
     Transition::Fail {
         failure: Failure::ConvergenceDeadlineExceeded,
         data: FailureData {
             timeout_ms: Some(timeout),
             runtime_failure: evidence.map(RuntimeFailure::without_cause),
-            preparation: None,
+            preparation,
         },
     }
 }

@@ -1,11 +1,15 @@
 //! Whether what a version authenticates with is still what it froze (spec/engine 5.1, checks 8 and 11). Metadata only.
 
 use super::{refusal::Refusal, revision::Facts};
-use crate::{admission::source, reason::Failure, resource::SourceState};
+use crate::{
+    admission::source,
+    reason::Failure,
+    resource::{Snapshot, SourceState},
+};
 
 /// Check 8: the service account still has the token that was frozen, of the driver and the Backend that were.
-pub(super) fn account(facts: &Facts<'_>) -> Result<(), Refusal> {
-    let auth = &facts.revision.snapshot.harness_auth;
+pub(super) fn account(facts: &Facts<'_>, snapshot: &Snapshot) -> Result<(), Refusal> {
+    let auth = &snapshot.harness_auth;
     let (Some(frozen), Some(_)) = (&auth.account, source::account_of(Some(&auth.binding))) else {
         return Ok(());
     };
@@ -24,8 +28,7 @@ pub(super) fn account(facts: &Facts<'_>) -> Result<(), Refusal> {
 }
 
 /// Check 11: what was frozen must still be there, and the selected driver's. Metadata only; no value is read.
-pub(super) fn frozen(facts: &Facts<'_>) -> Result<(), Refusal> {
-    let snapshot = &facts.revision.snapshot;
+pub(super) fn frozen(facts: &Facts<'_>, snapshot: &Snapshot) -> Result<(), Refusal> {
     let harness = snapshot.harness_auth.secret.iter().map(|secret| {
         (
             secret,
@@ -56,12 +59,11 @@ pub(super) fn frozen(facts: &Facts<'_>) -> Result<(), Refusal> {
             return Err(Refusal::of(changed));
         }
     }
-    credential_sources(facts)
+    credential_sources(facts, snapshot)
 }
 
 /// Every source that was not withdrawn is still the frozen gateway's, and usable.
-fn credential_sources(facts: &Facts<'_>) -> Result<(), Refusal> {
-    let snapshot = &facts.revision.snapshot;
+fn credential_sources(facts: &Facts<'_>, snapshot: &Snapshot) -> Result<(), Refusal> {
     let harness = snapshot.harness_auth.binding.credential_source();
     let mediated = snapshot.harness_auth.source.iter().chain(&snapshot.credential_sources);
     for frozen in mediated {

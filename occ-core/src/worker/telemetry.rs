@@ -19,6 +19,7 @@ const CLAIM_LATENCY: &str = "occ_claim_latency_seconds";
 const PASS: &str = "occ_pass_seconds";
 const SETTLED: &str = "occ_work_settled_total";
 const LEASES_LOST: &str = "occ_leases_lost_total";
+const UNPUBLISHED: &str = "occ_results_unpublished_total";
 const RECOVERED: &str = "occ_work_recovered_total";
 
 /// Says to the recorder what each measure is.
@@ -33,6 +34,10 @@ pub(super) fn describe() {
     describe_counter!(
         LEASES_LOST,
         "Claims that ended without a result, because their lease may have lapsed"
+    );
+    describe_counter!(
+        UNPUBLISHED,
+        "Results of passes that the store did not take although their claim was held"
     );
     describe_counter!(RECOVERED, "Claims of lost workers that were taken back");
 }
@@ -110,6 +115,11 @@ pub(super) fn settled(claim: &Claim, transition: &Transition, took: Duration) {
 pub(super) fn lease_lost(claim: &Claim) {
     published("lost", "CLAIM_LOST");
     counter!(LEASES_LOST, "kind" => claim.target.kind()).increment(1);
+}
+
+pub(super) fn unpublished(claim: &Claim) {
+    published("unpublished", "RESULT_UNPUBLISHED");
+    counter!(UNPUBLISHED, "kind" => claim.target.kind()).increment(1);
 }
 
 pub(super) fn recovered(count: usize) {

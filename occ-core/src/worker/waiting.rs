@@ -139,12 +139,13 @@ fn waits(shared: &Shared, pass: &Pass, outcome: &Outcome, transition: &Transitio
         return None;
     };
     let watch = shared.drivers.compute.revision_watch()?;
-    let (agent, revision) = (pass.read.agent.as_ref()?, pass.read.revision.as_ref()?);
+    let (agent, head) = (pass.read.agent.as_ref()?, pass.read.head.as_ref()?);
+    let revision = pass.read.revision.as_ref()?;
     // The Compute hears nothing of a Credential Gateway.
     if !revision.revision.snapshot.credential_sources.is_empty() {
         return None;
     }
-    let target = revision_ref(&agent.agent, &revision.revision);
+    let target = revision_ref(&agent.agent, head);
     let age = pass.claim.age();
     let seen = Seen {
         agent: agent.version,

@@ -25,11 +25,10 @@ pub(super) fn decide(pass: &Pass, operation: Uuid) -> Step {
 }
 
 fn withdraw(pass: &Pass, operation: Uuid) -> Result<Step, Step> {
-    let (Some(agent), Some(row)) = (&pass.read.agent, &pass.read.revision) else {
+    let (Some(agent), Some(revision)) = (&pass.read.agent, &pass.read.head) else {
         return Err(finish(failed(Failure::InvalidRevisionOwner)));
     };
     authorized(pass)?;
-    let revision = &row.revision;
     let asked = |source: &&CredentialSource| {
         let withdrawal = source.withdrawal(revision.id);
         withdrawal.is_some_and(|withdrawal| withdrawal.is_by(operation))

@@ -18,7 +18,7 @@ use occ_core::{
         NamespaceStatus, Secret, SecretSnapshot, SecretSource, SecretSourceKind, Snapshot, SourceState, Withdrawal,
         WithdrawalState, WorkspaceFiles, WorkspaceSetup,
     },
-    store::{AgentRow, NamespaceRow, PassRead, RevisionRow, Write},
+    store::{AgentRow, NamespaceRow, PassRead, RevisionHead, RevisionRow, Write},
     time::Timestamp,
     work::{Claim, ClaimToken, LastAttempt, Policy, Target, Transition},
     worker::{Authority, ComputeFacts, Event, Outcome, Pass, Progress, Step, StopRecord, settle},
@@ -239,7 +239,7 @@ impl Scene {
     pub fn replacement() -> Self {
         let mut scene = Self::with_versions(2);
         let first = scene.read.live[0].clone();
-        scene.agent().active_revision_id = Some(first.revision.id);
+        scene.agent().active_revision_id = Some(first.id);
         scene.read.active = Some(first);
         scene
     }
@@ -270,8 +270,8 @@ impl Scene {
             created_at: NOW,
         };
         let secret = secret(namespace.id);
-        let live: Vec<_> = (1..=count).map(|number| revision(&agent, &secret, number)).collect();
-        let target = live.last().cloned();
+        let versions: Vec<_> = (1..=count).map(|number| revision(&agent, &secret, number)).collect();
+        let target = versions.last().cloned();
         let target_id = target.as_ref().map_or_else(RevisionId::random, |row| row.revision.id);
         Self {
             target: Target::Revision {
@@ -291,9 +291,11 @@ impl Scene {
                     version: 1,
                     unreadable: Vec::new(),
                 }),
+                head: target.as_ref().map(RevisionHead::from),
                 revision: target,
+                unreadable: None,
                 active: None,
-                live,
+                live: versions.iter().map(RevisionHead::from).collect(),
                 setup: None,
                 secrets: vec![secret],
                 sources: Vec::new(),
@@ -336,8 +338,8 @@ impl Scene {
     }
 
     pub fn pointer_names_target(&mut self) {
-        let target = self.read.revision.clone().expect("the scene has a version");
-        self.agent().active_revision_id = Some(target.revision.id);
+        let target = self.read.head.clone().expect("the scene has a version");
+        self.agent().active_revision_id = Some(target.id);
         self.read.active = Some(target);
     }
 
@@ -350,9 +352,11 @@ impl Scene {
     pub fn target_is_the_older(&mut self) {
         let older = self.read.live[0].clone();
         let newer = self.read.live[1].clone();
-        self.agent().active_revision_id = Some(newer.revision.id);
+        self.agent().active_revision_id = Some(newer.id);
         self.read.active = Some(newer);
-        self.read.revision = Some(older);
+        let row = self.read.revision.as_mut().expect("the scene has a version");
+        (row.revision.id, row.revision.revision) = (older.id, older.revision);
+        self.read.head = Some(older);
     }
 
     pub fn stage_files(&mut self) {
@@ -522,7 +526,7 @@ impl Scene {
                     if answers.answer_lost || (answers.pointer == Ok(true) && !answers.overtaken) {
                         let agent = world.agent.as_mut().expect("the scene has an Agent");
                         agent.agent.active_revision_id = Some(to);
-                        world.active = world.revision.clone();
+                        world.active = world.head.clone();
                     }
                     Event::PointerMoved(match answers.answer_lost {
                         true => Err(EffectError::UnknownOutcome),

@@ -9,6 +9,7 @@ use occ_test_support::{
     postgres::{Database, absent},
 };
 use serde_json::json;
+use sqlx::{Connection as _, SqliteConnection};
 use tokio::runtime::Runtime;
 
 const KEY: &str = "sk-database-tests-0123456789";
@@ -24,7 +25,11 @@ fn main() -> ExitCode {
             a_server_is_migrated_before_it_is_used,
         ),
     ];
-    let embedded: [(&str, fn()); 2] = [
+    let embedded: [(&str, fn()); 3] = [
+        (
+            "a_pruning_says_first_what_it_would_remove",
+            a_pruning_says_first_what_it_would_remove,
+        ),
         (
             "a_backup_is_made_while_the_control_plane_runs",
             a_backup_is_made_while_the_control_plane_runs,
@@ -151,6 +156,43 @@ fn a_backup_is_made_while_the_control_plane_runs() {
     let mut spoilt = fs::OpenOptions::new().append(false).write(true).open(&copy).unwrap();
     spoilt.write_all(b"not a database at all").unwrap();
     assert_eq!(home.occ(["restore", &file]).code, Some(1));
+}
+
+fn a_pruning_says_first_what_it_would_remove() {
+    let mut home = Home::new();
+    let up = Up::whole(&mut home);
+    ready(&home);
+    up.stop();
+    let path = home.data().join("occ.db");
+    let asked = |statement: &'static str| {
+        Runtime::new().unwrap().block_on(async {
+            let address = format!("sqlite://{}", path.display());
+            let mut db = SqliteConnection::connect(&address).await.unwrap();
+            let answer: Option<i64> = sqlx::query_scalar(statement).fetch_optional(&mut db).await.unwrap();
+            db.close().await.unwrap();
+            answer
+        })
+    };
+    // A stop that was done long ago.
+    asked(
+        "INSERT INTO work (key, kind, namespace_id, agent_id, operation, lane, actor, state, available_at, attempts, code, result,
+            completed_at, created_at)
+        SELECT 'old', 'agent_stopped', id, 'agt_00000000-0000-4000-8000-000000000000', '00000000-0000-4000-8000-000000000000',
+            'agt_00000000-0000-4000-8000-000000000000', 'prn_1', 'succeeded', 1, 1, 'AGENT_STOPPED', '{}', 1, 1 FROM namespaces",
+    );
+    let kept = || asked("SELECT count(*) FROM work WHERE key = 'old'").unwrap();
+    let said = |applied: bool, work: u64| json!({ "applied": applied, "work": work, "audit": null });
+    let prune = ["prune", "--work-older-than", "30d"];
+    for _ in 0..2 {
+        assert_eq!(home.json(prune), said(false, 1));
+        assert_eq!(kept(), 1, "a dry run changes nothing");
+    }
+    let apply = [&prune[..], &["--apply"]].concat();
+    assert_eq!(home.json(&apply), said(true, 1));
+    assert_eq!(kept(), 0);
+    assert_eq!(home.json(&apply), said(true, 0));
+    let recorded = "SELECT count(*) FROM audit WHERE action = 'openclaw.work.prune'";
+    assert_eq!(asked(recorded), Some(1), "what was removed is recorded");
 }
 
 fn a_password_is_no_argument() {

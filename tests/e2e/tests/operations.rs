@@ -85,6 +85,9 @@ fn probes_and_measures_have_a_listener_of_their_own() {
     let states = ["queued", "claimed"].map(|state| sample(&metrics, "occ_queue_depth", &[&format!("\"{state}\"")]));
     assert!(states.iter().sum::<f64>() <= 1.0, "{metrics}");
     assert!(metrics.contains("occ_queue_depth{state=\"queued\"}"), "{metrics}");
+    // Nothing of one deployment waits for long, and no worker was lost over it.
+    assert!(sample(&metrics, "occ_queue_overdue_seconds", &[]) < 30.0, "{metrics}");
+    assert!(metrics.contains("occ_queue_overdue_seconds "), "{metrics}");
     for id in [&draft.agent, &revision, &draft.configuration] {
         assert!(!metrics.contains(id.as_str()), "{id} is a label in\n{metrics}");
     }

@@ -1,6 +1,9 @@
 //! Every code that a deployment can show, produced through deploy and status: with a Compute that answers from scripts, on the model
 //! of the store, in virtual time.
 
+#[path = "codes/changed.rs"]
+mod changed;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use occ_core::{
@@ -26,15 +29,7 @@ use serde_json::json;
 
 /// Codes that no request can produce here, and where they are produced instead.
 const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "ACTOR_REVOKED",
-        "identities are not removed by any request yet; worker_decide",
-    ),
-    (
-        "INVALID_AGENT_PRINCIPAL",
-        "an Agent's principal goes with its Agent; worker_decide",
-    ),
-    ("INVALID_TARGET", "no work has such a target"),
+    ("INVALID_TARGET", "never raised: docs/reasons"),
     (
         "INVALID_AGENT_OWNER",
         "of stops and deletions, which have no deployment; worker_decide",
@@ -47,34 +42,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "INVALID_REVISION_OWNER",
         "a version goes with its Agent and its work; worker_decide",
     ),
-    ("INVALID_ADMITTED_REVISION", "stored bytes do not change; worker_decide"),
+    ("HARNESS_AUTH_REQUIRED", "never raised: docs/reasons"),
+    ("CREDENTIAL_DELETION_UNSUPPORTED", "never raised: docs/reasons"),
     (
-        "INVALID_ACTIVE_REVISION",
-        "the store refuses such a pointer; worker_decide",
+        "RECONCILIATION_FAILED",
+        "of rows that another version wrote, and the model holds none; conformance, guards of both databases",
     ),
-    ("HARNESS_AUTH_REQUIRED", "admission refuses it first"),
-    (
-        "INVALID_HARNESS_AUTH",
-        "a snapshot that does not decode is INVALID_ADMITTED_REVISION",
-    ),
-    (
-        "INVALID_SECRET_BINDINGS",
-        "a snapshot that does not decode is INVALID_ADMITTED_REVISION",
-    ),
-    ("HARNESS_AUTH_SOURCE_CHANGED", "a Secret keeps its place; worker_decide"),
-    (
-        "HARNESS_AUTH_SOURCE_UNAVAILABLE",
-        "a Secret in use is not deleted; worker_decide",
-    ),
-    (
-        "SECRET_BINDING_UNAVAILABLE",
-        "a Secret in use is not deleted; worker_decide",
-    ),
-    (
-        "CREDENTIAL_DELETION_UNSUPPORTED",
-        "a Compute that provisions and cannot delete cannot be written",
-    ),
-    ("RECONCILIATION_FAILED", "for rows of other versions; status"),
     (
         "PROVISIONING_EFFECT_PENDING",
         "of deletions, which have no deployment; control_plane credentials",
@@ -86,14 +59,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("COMPUTE_BINDING_INCOMPLETE", "shown as RECONCILIATION_PENDING"),
     ("REVISION_FINALIZATION_INCOMPLETE", "shown as RECONCILIATION_PENDING"),
     ("CONTROLLER_SHUTDOWN", "shown as RECONCILIATION_PENDING"),
-    (
-        "WORKSPACE_SETUP_UNSUPPORTED",
-        "needs the same Compute without an ability; worker_decide",
-    ),
 ];
 
 struct Scene {
     world: World,
+    memory: MemoryStore,
     agent: AgentId,
 }
 
@@ -114,10 +84,11 @@ fn held(code: RuntimeCode) -> EffectError {
 
 impl Scene {
     async fn new(compute: NullCompute) -> Self {
-        let store = Arc::new(MemoryStore::default());
+        let memory = MemoryStore::default();
+        let store = Arc::new(memory.clone());
         let world = World::builder().compute(compute).store(store).build().await;
         let agent = world.deployable("a").await.id;
-        Self { world, agent }
+        Self { world, memory, agent }
     }
 
     fn work(&self, max_attempts: u32) -> WorkerHandle {
@@ -394,8 +365,9 @@ async fn selections(seen: &mut BTreeSet<&'static str>) {
 /// Of an Agent whose token is issued by a service account, for a Backend.
 async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     let modes = [ExecutionMode::Dedicated];
+    let memory = MemoryStore::default();
     let world = World::builder()
-        .store(Arc::new(MemoryStore::default()))
+        .store(Arc::new(memory.clone()))
         .harness(PlainHarness::named("plain", &modes))
         .service_account(Arc::new(IssuingAccounts::named("accounts")))
         .build()
@@ -419,7 +391,7 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
     });
     let input = serde_json::from_value(input).expect("an Agent's form");
     let agent = plane.create_agent(admin, namespace, input).await.expect("an Agent").id;
-    let scene = Scene { world, agent };
+    let scene = Scene { world, memory, agent };
     let selected = |driver, backend| {
         let optional = Optional {
             service_account: Some(Arc::new(IssuingAccounts::named(driver)) as _),
@@ -451,8 +423,9 @@ async fn issued_tokens(seen: &mut BTreeSet<&'static str>) {
 
 async fn mediated_credentials(seen: &mut BTreeSet<&'static str>) {
     let gateway = Arc::new(MediatingGateway::named("broker"));
+    let memory = MemoryStore::default();
     let world = World::builder()
-        .store(Arc::new(MemoryStore::default()))
+        .store(Arc::new(memory.clone()))
         .harness(PlainHarness::named("plain", &[ExecutionMode::Dedicated]))
         .credential_gateway(Arc::clone(&gateway) as _)
         .build()
@@ -486,7 +459,8 @@ async fn mediated_credentials(seen: &mut BTreeSet<&'static str>) {
             ..Optional::default()
         },
     );
-    let scene = Scene { world, agent: agent.id };
+    let agent = agent.id;
+    let scene = Scene { world, memory, agent };
     for (condition, drivers, code) in [
         (
             AttachmentCondition::Failed,
@@ -605,6 +579,7 @@ async fn every_code_is_reached_through_deploy_and_status_or_says_where() {
     selections(&mut seen).await;
     issued_tokens(&mut seen).await;
     Box::pin(mediated_credentials(&mut seen)).await;
+    Box::pin(changed::all(&mut seen)).await;
     attempts(&mut seen).await;
     let failures = Failure::ALL.iter().map(|code| code.code());
     let every = failures.chain(Pending::ALL.iter().map(|code| code.code()));

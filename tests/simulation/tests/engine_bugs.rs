@@ -284,7 +284,7 @@ async fn the_audit_of_a_deployment_keeps_the_decision_that_admitted_it() {
     let worker = scene.work(5);
     let state = scene.ended(revision).await;
     assert!(
-        matches!(state, State::Failed(Failure::AuthorizationDenied, ..)),
+        matches!(state, State::Failed(Failure::DependencyUnavailable, ..)),
         "{state:?}"
     );
     worker.shutdown().await;

@@ -126,14 +126,14 @@ impl ControlPlane {
             agent: agent.id,
         };
         // What Compute may still hold something of, whatever the history.
-        let live = match self.store.pass_read(&target).await {
-            Ok(read) => read.live,
-            // A version that cannot be read may use anything.
-            Err(StoreError::Corrupt(_)) => return Ok(true),
-            Err(error) => return Err(error.into()),
-        };
-        for row in live {
-            let revision = row.revision;
+        for head in self.store.pass_read(&target).await?.live {
+            let revision = match self.store.revision(namespace, agent.id, head.id).await {
+                Ok(Some(row)) => row.revision,
+                Ok(None) => continue,
+                // A version that cannot be read may use anything.
+                Err(StoreError::Corrupt(_)) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            };
             let mut frozen = revision.snapshot.credential_sources.iter();
             let deploys = Target::Revision {
                 namespace,

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     reason::Failure,
     store::{
-        QueueDepth, Wait,
+        QueueDepth, StoreError, Wait,
         row::{
             self, Columns, Corrupt,
             settlement::{self, Follows, Settlement},
@@ -112,10 +112,12 @@ impl PostgresStore {
             let token = ClaimToken(row.parsed("claim_token")?);
             if let Some(work) = WorkRow::readable(record) {
                 claims.push((row.moment("available_at")?, claim(&row, token, &work)?, work));
-            } else {
-                // Looked at again later, and not at every turn.
-                let arguments = arguments![token.0, SPOILT_PAUSE];
-                self.connections.again("SELECT set_aside($1, $2)", arguments).await?;
+                continue;
+            }
+            // Looked at again later, and not at every turn. The others are claimed, whatever becomes of this one: a recovery finds it.
+            let arguments = arguments![token.0, SPOILT_PAUSE];
+            if let Err(fault) = self.connections.again("SELECT set_aside($1, $2)", arguments).await {
+                tracing::warn!(cause = %StoreError::from(fault), "a piece of work that does not decode stays claimed");
             }
         }
         // The rows of an UPDATE come in no order.
@@ -186,12 +188,27 @@ impl PostgresStore {
             .queue
             .again("SELECT lost($1, $2) AS work", arguments![BATCH, attempts(lease)])
             .await?;
-        let mut lost = Vec::with_capacity(rows.len());
+        let (mut lost, mut spoilt) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in &rows {
             let Json::<Map<String, Value>>(columns) = row.try_get("work")?;
             let record = Record::from_columns(columns);
-            if let Some(work) = WorkRow::readable(&record) {
-                lost.push((work, record));
+            match WorkRow::readable(&record) {
+                Some(work) => lost.push((work, record)),
+                None => spoilt.push(
+                    Columns {
+                        row: &record,
+                        of: "work",
+                    }
+                    .text("key")?,
+                ),
+            }
+        }
+        if !spoilt.is_empty() {
+            let arguments = arguments![spoilt, SPOILT_PAUSE, attempts(lease)];
+            let aside = self.queue.again("SELECT set_aside_lost($1, $2, $3)", arguments).await;
+            if let Err(fault) = aside {
+                // The others are taken back all the same.
+                tracing::warn!(cause = %StoreError::from(fault), "lost work that does not decode stays as it is");
             }
         }
         if lost.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
     resource::OwnedKind,
     store::{
         PassRead, StoreError,
-        row::{Columns, resource, work},
+        row::{Columns, Row as _, resource, work},
     },
     work::Target,
 };
@@ -81,9 +81,19 @@ impl PassQuery {
     fn answer(&self, records: &[Record]) -> Result<PassRead, Fault> {
         let facts = facts(records)?;
         let agent = facts.part("agent", resource::agent)?;
-        let mut versions = each(records, "version", resource::revision)?;
-        versions.sort_unstable_by_key(|row| row.revision.revision);
-        let version = |id| versions.iter().find(|row| Some(row.revision.id) == id).cloned();
+        let mut versions = each(records, "version", resource::head)?;
+        versions.sort_unstable_by_key(|head| head.revision);
+        let version = |id| versions.iter().find(|head| Some(head.id) == id).cloned();
+        let target = self.revision.map(|id| id.to_string());
+        let of_target = |record: &&Record| {
+            record.kind == "version" && target.is_some() && record.text("id").ok().flatten() == target
+        };
+        let own = records.iter().find(of_target).map(resource::target).transpose()?;
+        let (revision, unreadable) = match own {
+            Some(Ok(row)) => (Some(row), None),
+            Some(Err(field)) => (None, Some(field)),
+            None => (None, None),
+        };
         let mut secrets = each(records, "secret", resource::secret)?;
         secrets.sort_unstable_by_key(|secret| secret.id);
         Ok(PassRead {
@@ -93,15 +103,21 @@ impl PassQuery {
             }
             .moment("now")?,
             namespace: facts.part("namespace", resource::namespace)?,
-            revision: version(self.revision),
+            head: version(self.revision),
+            revision,
+            unreadable,
             active: version(agent.as_ref().and_then(|row| row.agent.active_revision_id)),
             agent,
-            setup: facts.part("setup", resource::setup)?,
+            setup: match facts.part("setup", resource::setup) {
+                // Nothing of it is applied, so that it keeps nothing from being stopped or deleted.
+                Err(Fault::Corrupt(_)) if self.revision.is_none() => None,
+                read => read?,
+            },
             secrets,
             sources: Vec::new(),
             account: None,
             deployment: facts.part("deployment", work::state)?.filter(work::over),
-            live: versions.into_iter().filter(|row| row.live).collect(),
+            live: versions.into_iter().filter(|head| head.live).collect(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 /// Each makes its version of the schema from the one before.
-const MIGRATIONS: [(i64, &[&str]); 12] = [
+const MIGRATIONS: [(i64, &[&str]); 13] = [
     (
         1,
         &[
@@ -40,6 +40,7 @@ const MIGRATIONS: [(i64, &[&str]); 12] = [
     ),
     (11, &[include_str!("migrations/0011_waits.sql")]),
     (12, &[include_str!("migrations/0012_authority.sql")]),
+    (13, &[include_str!("migrations/0013_spoilt.sql")]),
 ];
 
 /// The version that this program needs.

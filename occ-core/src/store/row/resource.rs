@@ -1,13 +1,18 @@
 //! Resources, as their rows have them.
 
+use serde::Deserialize as _;
+
 use super::{Columns, Corrupt, Row};
 use crate::{
     driver::ResourceKind,
     resource::{
-        Agent, AgentCredentialSource, AgentRevision, Approver, EnvName, HarnessAuth, HarnessAuthSnapshot, Installation,
-        Namespace, NamespaceStatus, Plugins, PluginsSnapshot, Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
+        Agent, AgentCredentialSource, AgentRevision, Approver, ComputeIdentity, EnvName, ExecutionMode, HarnessAuth,
+        HarnessAuthSnapshot, HarnessIdentity, Installation, Namespace, NamespaceStatus, Plugins, PluginsSnapshot,
+        Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
-    store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionRow, SavedField, SavedRevision},
+    store::{
+        AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionHead, RevisionRow, SavedField, SavedRevision,
+    },
 };
 
 pub(in crate::store) fn installation(row: &impl Row) -> Result<Installation, Corrupt> {
@@ -210,6 +215,53 @@ pub(in crate::store) fn revision(row: &impl Row) -> Result<RevisionRow, Corrupt>
     };
     Ok(RevisionRow {
         revision,
+        live: row.flag("live")?,
+    })
+}
+
+/// The target of a pass, or what keeps it from being read: its pass says so, and acts upon what else is known of it.
+pub(in crate::store) fn target(row: &impl Row) -> Result<Result<RevisionRow, SavedField>, Corrupt> {
+    match saved_revision(row)? {
+        SavedRevision::Whole(revision) => {
+            let of = "AgentRevision";
+            let live = Columns { row, of }.flag("live")?;
+            let revision = *revision;
+            Ok(Ok(RevisionRow { revision, live }))
+        }
+        SavedRevision::Unreadable { id, field, .. } => {
+            tracing::error!(%id, ?field, "a stored AgentRevision does not decode");
+            Ok(Err(field))
+        }
+    }
+}
+
+/// A version as far as it takes to stop it.
+pub(in crate::store) fn head(row: &impl Row) -> Result<RevisionHead, Corrupt> {
+    /// What a snapshot says of it. The rest is skipped, not kept.
+    #[derive(serde::Deserialize)]
+    struct Runs {
+        compute: ComputeIdentity,
+        harness: HarnessIdentity,
+    }
+    let row = Columns {
+        row,
+        of: "AgentRevision",
+    };
+    let snapshot = row.bytes("snapshot")?;
+    let (mode, compute) = match serde_json::from_slice::<Runs>(&snapshot) {
+        Ok(runs) => (Some(runs.harness.mode), Some(runs.compute)),
+        Err(_) => {
+            let saved: serde_json::Value = serde_json::from_slice(&snapshot).unwrap_or_default();
+            let mode = ExecutionMode::deserialize(&saved["harness"]["mode"]).ok();
+            (mode, ComputeIdentity::deserialize(&saved["compute"]).ok())
+        }
+    };
+    Ok(RevisionHead {
+        id: row.parsed("id")?,
+        agent_id: row.parsed("agent_id")?,
+        revision: row.number("number")?,
+        mode,
+        compute,
         live: row.flag("live")?,
     })
 }

@@ -1,9 +1,12 @@
 //! Work, as its row has it.
 
+use serde::{Deserialize as _, de::DeserializeOwned};
+use serde_json::Value;
+
 use super::{Columns, Corrupt, Row};
 use crate::{
     id::{AgentId, NamespaceId, RevisionId},
-    reason::{Failure, Success},
+    reason::{Failure, RuntimeFailure, Success},
     resource::PrincipalId,
     store::{DeploymentRow, LeftOver, WorkState},
     time::Timestamp,
@@ -121,11 +124,36 @@ impl WorkRow {
 }
 
 /// The stored result of a success.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(serde::Serialize)]
 pub(in crate::store) struct SuccessResult {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+}
+
+/// A part of a stored result; none when it is not there or does not decode.
+fn part<T: DeserializeOwned>(result: &Value, name: &str) -> Option<T> {
+    T::deserialize(result.get(name)?).ok()
+}
+
+/// The facts of a failure, each as far as this version knows it: what another version wrote of them says less, and is no fault.
+fn facts(result: &Value) -> FailureData {
+    let evidence = part(result, "runtimeFailure").or_else(|| {
+        // A cause that is not known takes nothing else with it.
+        let mut without = result.get("runtimeFailure")?.clone();
+        without.as_object_mut()?.remove("cause");
+        RuntimeFailure::deserialize(without).ok()
+    });
+    FailureData {
+        timeout_ms: part(result, "timeoutMs"),
+        runtime_failure: evidence,
+        preparation: part(result, "preparation"),
+    }
+}
+
+fn warnings(result: &Value) -> Vec<Warning> {
+    let all = result.get("warnings").and_then(Value::as_array);
+    let read = all.into_iter().flatten().map(Warning::deserialize);
+    read.filter_map(Result::ok).collect()
 }
 
 /// How work stands. With a column `held`: whether its lease is live, by the database's clock; lapsed, it reads as queued.
@@ -139,19 +167,29 @@ pub(in crate::store) fn state(row: &impl Row) -> Result<WorkState, Corrupt> {
             available_at: row.moment("available_at")?,
             last_attempt: row.optional_json("last_attempt")?,
         },
-        "succeeded" => WorkState::Succeeded {
-            code: Success::from_code(&row.text("code")?).ok_or(row.corrupt())?,
-            warnings: row.json::<SuccessResult>("result")?.warnings,
-            at: row.moment("completed_at")?,
+        "succeeded" | "failed" => over_with(&row)?,
+        _ => return Err(row.corrupt()),
+    })
+}
+
+/// How work ended. A code of another version is the default of its sort (spec/engine 8.2); a success that is not known is none.
+fn over_with(row: &Columns<'_, impl Row>) -> Result<WorkState, Corrupt> {
+    let code = row.text("code")?;
+    let result: Value = row.json("result")?;
+    let at = row.moment("completed_at")?;
+    Ok(match Success::from_code(&code) {
+        Some(code) if row.text("state")? == "succeeded" => WorkState::Succeeded {
+            code,
+            warnings: warnings(&result),
+            at,
         },
-        "failed" => WorkState::Failed {
-            failure: Failure::from_code(&row.text("code")?).ok_or(row.corrupt())?,
-            data: row.json::<FailureData>("result")?,
+        _ => WorkState::Failed {
+            failure: Failure::read(&code),
+            data: facts(&result),
             actor: row.parsed("actor")?,
             attempts: row.number("attempts")?,
-            at: row.moment("completed_at")?,
+            at,
         },
-        _ => return Err(row.corrupt()),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long work that does not decode is left alone.
-const SPOILT_PAUSE: Duration = Duration::from_mins(1);
+pub(super) const SPOILT_PAUSE: Duration = Duration::from_mins(1);
 
 /// Queued work of a free lane, the oldest first. `work_queued` holds it in this order, and nothing that is finished.
 macro_rules! free {

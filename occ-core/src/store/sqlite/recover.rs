@@ -1,8 +1,9 @@
 //! Claims whose worker was lost, and work that has no attempt left (spec/engine 4).
 
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::{
+    claim::SPOILT_PAUSE,
     connection::Connections,
     enqueue,
     fault::{Fault, Refused},
@@ -76,6 +77,8 @@ async fn all(db: &mut SqliteConnection, lease: Lease) -> Result<usize, Refused> 
             let lapsed = settlement::lapsed(&work, row.try_get("published")?, lease, crate::randomness::unit(), now)?;
             write(db, now, &work, lapsed).await?;
             count += 1;
+        } else {
+            set_aside(db, now, row).await?;
         }
     }
     let query = sqlx::query(SPENT).bind(i64::from(lease.max_attempts)).bind(BATCH);
@@ -84,9 +87,26 @@ async fn all(db: &mut SqliteConnection, lease: Lease) -> Result<usize, Refused> 
             let spent = settlement::abandoned(&work, row.try_get("published")?, Failure::MaxAttemptsExhausted)?;
             write(db, now, &work, spent).await?;
             count += 1;
+        } else {
+            set_aside(db, now, row).await?;
         }
     }
     Ok(count)
+}
+
+/// Leaves work alone for a while that does not decode: its lane is free, it hides nothing that was lost, and its attempt is given back;
+/// all of them, if none was left.
+async fn set_aside(db: &mut SqliteConnection, now: Timestamp, row: &SqliteRow) -> Result<(), Fault> {
+    let query = "UPDATE work SET state = 'queued', available_at = ?,
+            attempts = iif(state = 'claimed', max(0, attempts - 1), extra_attempts),
+            claim_token = NULL, claimed_at = NULL, lease_expires_at = NULL
+        WHERE key = ?";
+    sqlx::query(query)
+        .bind(now.plus(SPOILT_PAUSE).as_millis())
+        .bind(row.try_get::<String, _>("key")?)
+        .execute(db)
+        .await?;
+    Ok(())
 }
 
 async fn write(

@@ -1,6 +1,6 @@
 //! Reads of versions, and the two reads that admission and a pass make of one moment.
 
-use sqlx::SqliteConnection;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{fault::Fault, owned, policy, read, status};
 use crate::{
@@ -8,11 +8,26 @@ use crate::{
     id::{AgentId, NamespaceId, RevisionId},
     resource::{HarnessAuth, OwnedKind, Secret, WorkspaceSetup},
     store::{
-        AgentRow, ConfigurationRow, DeployQuery, DeployRead, PassRead, RevisionRow, SavedRevision, Slice, StoreError,
+        AgentRow, ConfigurationRow, DeployQuery, DeployRead, PassRead, RevisionHead, RevisionRow, SavedRevision, Slice,
+        StoreError,
         row::{Columns, resource, work},
     },
     work::Target,
 };
+
+async fn row(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+    id: RevisionId,
+) -> Result<Option<SqliteRow>, Fault> {
+    let query = "SELECT * FROM revisions WHERE id = ? AND agent_id = ? AND namespace_id = ?";
+    let query = sqlx::query(query)
+        .bind(id.to_string())
+        .bind(agent.to_string())
+        .bind(namespace.to_string());
+    Ok(query.fetch_optional(db).await?)
+}
 
 pub(super) async fn revision(
     db: &mut SqliteConnection,
@@ -20,13 +35,18 @@ pub(super) async fn revision(
     agent: AgentId,
     id: RevisionId,
 ) -> Result<Option<RevisionRow>, Fault> {
-    let query = "SELECT * FROM revisions WHERE id = ? AND agent_id = ? AND namespace_id = ?";
-    let query = sqlx::query(query)
-        .bind(id.to_string())
-        .bind(agent.to_string())
-        .bind(namespace.to_string());
-    let row = query.fetch_optional(db).await?;
+    let row = row(db, namespace, agent, id).await?;
     Ok(row.as_ref().map(resource::revision).transpose()?)
+}
+
+async fn head(
+    db: &mut SqliteConnection,
+    namespace: NamespaceId,
+    agent: AgentId,
+    id: RevisionId,
+) -> Result<Option<RevisionHead>, Fault> {
+    let row = row(db, namespace, agent, id).await?;
+    Ok(row.as_ref().map(resource::head).transpose()?)
 }
 
 pub(super) async fn owner(
@@ -62,9 +82,9 @@ pub(super) const LIVE: &str = "SELECT * FROM revisions WHERE agent_id = ? AND li
 pub(super) const COUNT: &str = "SELECT coalesce(max(number), 0) AS number FROM revisions WHERE agent_id = ?";
 
 /// Reads only the index of live versions, whatever the history.
-async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionRow>, Fault> {
+async fn live(db: &mut SqliteConnection, agent: AgentId) -> Result<Vec<RevisionHead>, Fault> {
     let rows = sqlx::query(LIVE).bind(agent.to_string()).fetch_all(db).await?;
-    read::collected(&rows, resource::revision)
+    read::collected(&rows, resource::head)
 }
 
 /// How many versions an Agent has: they are numbered without gaps, so the newest number says it at once.
@@ -148,7 +168,9 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
         now: read::now(db).await?,
         namespace: read::namespace(db, namespace_id).await?,
         agent: None,
+        head: None,
         revision: None,
+        unreadable: None,
         active: None,
         live: Vec::new(),
         setup: None,
@@ -160,12 +182,22 @@ pub(super) async fn pass_read(db: &mut SqliteConnection, target: &Target) -> Res
     let Some(agent) = target.agent() else { return Ok(pass) };
     pass.agent = read::agent(db, namespace_id, agent).await?;
     if let Some(active) = pass.agent.as_ref().and_then(|row| row.agent.active_revision_id) {
-        pass.active = revision(db, namespace_id, agent, active).await?;
+        pass.active = head(db, namespace_id, agent, active).await?;
     }
     pass.live = live(db, agent).await?;
-    pass.setup = setup(db, agent).await?;
+    pass.setup = match setup(db, agent).await {
+        // Nothing of it is applied, so that it keeps nothing from being stopped or deleted.
+        Err(Fault::Corrupt(_)) if target.revision().is_none() => None,
+        read => read?,
+    };
     if let Some(id) = target.revision() {
-        pass.revision = revision(db, namespace_id, agent, id).await?;
+        if let Some(row) = row(db, namespace_id, agent, id).await? {
+            pass.head = Some(resource::head(&row)?);
+            match resource::target(&row)? {
+                Ok(row) => pass.revision = Some(row),
+                Err(field) => pass.unreadable = Some(field),
+            }
+        }
         let query = "SELECT s.* FROM revision_secrets r JOIN secrets s ON s.id = r.secret_id
             WHERE r.revision_id = ? AND s.namespace_id = ? ORDER BY s.id";
         let query = sqlx::query(query).bind(id.to_string()).bind(namespace_id.to_string());
@@ -207,12 +239,7 @@ pub(super) async fn saved(
     agent: AgentId,
     id: RevisionId,
 ) -> Result<Option<SavedRevision>, Fault> {
-    let query = "SELECT * FROM revisions WHERE id = ? AND agent_id = ? AND namespace_id = ?";
-    let query = sqlx::query(query)
-        .bind(id.to_string())
-        .bind(agent.to_string())
-        .bind(namespace.to_string());
-    let row = query.fetch_optional(db).await?;
+    let row = row(db, namespace, agent, id).await?;
     Ok(row.as_ref().map(resource::saved_revision).transpose()?)
 }
 

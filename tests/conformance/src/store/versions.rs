@@ -89,7 +89,7 @@ pub(super) async fn a_retired_version_leaves_the_live_ones(subject: Arc<dyn Subj
     let (first, second) = (world.deploy(&agent).await, world.deploy(&agent).await);
     let live = async || {
         let read = world.store.pass_read(&world.deployment(&second)).await.expect("a read");
-        read.live.iter().map(|row| row.revision.revision).collect::<Vec<_>>()
+        read.live.iter().map(|head| head.revision).collect::<Vec<_>>()
     };
     assert_eq!(live().await, [1, 2]);
     world.write(Write::RevisionRetired(first.id)).await;
@@ -130,9 +130,9 @@ pub(super) async fn a_pass_reads_what_its_target_needs(subject: Arc<dyn Subject>
         bucket: 1,
     };
     let read = world.store.pass_read(&maintenance).await.expect("a read");
-    assert_eq!(read.active.expect("the selected version").revision.id, first.id);
+    assert_eq!(read.active.expect("the selected version").id, first.id);
     assert_eq!(
-        read.live.iter().map(|row| row.revision.id).collect::<Vec<_>>(),
+        read.live.iter().map(|head| head.id).collect::<Vec<_>>(),
         [first.id, second.id]
     );
     assert_eq!(read.secrets, []);

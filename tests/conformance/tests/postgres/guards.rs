@@ -15,11 +15,16 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::{
     subject::PostgresSubject,
-    world::{Load, World},
+    world::{Load, World, spoilt},
 };
 
 /// A database with a deployed, running Agent, and a connection past the store.
 async fn populated() -> (PostgresSubject, PgConnection) {
+    let (subject, _, connection) = deployed().await;
+    (subject, connection)
+}
+
+async fn deployed() -> (PostgresSubject, World, PgConnection) {
     let subject = PostgresSubject::new().await;
     let mut world = World::create(subject.store()).await;
     for _ in 0..3 {
@@ -27,7 +32,7 @@ async fn populated() -> (PostgresSubject, PgConnection) {
     }
     let mut connection = subject.database.raw().await;
     done(&mut connection, "SET search_path = occ").await;
-    (subject, connection)
+    (subject, world, connection)
 }
 
 async fn done(db: &mut PgConnection, statement: &str) {
@@ -157,6 +162,44 @@ pub async fn a_spoilt_piece_of_work_keeps_no_other_back() {
     assert!(due > Duration::from_secs(30), "{due:?}");
 }
 
+pub async fn a_pass_reads_what_is_left_of_spoilt_rows() {
+    let (_subject, world, mut db) = deployed().await;
+    let spoil = r#"DROP TRIGGER revisions_immutable ON revisions;
+        UPDATE agents SET harness_auth = '{"method":"gone"}';
+        UPDATE revisions r SET snapshot = n.bytes, digest = encode(sha256(n.bytes), 'hex')
+            FROM (SELECT id, CASE number
+                    WHEN 2 THEN convert_to(replace(convert_from(snapshot, 'UTF8'), '"runtime"', '"gone"'), 'UTF8')
+                    ELSE '{}' END AS bytes
+                FROM revisions WHERE number > 1) n
+            WHERE n.id = r.id"#;
+    done(&mut db, spoil).await;
+    spoilt::a_pass_reads_what_is_left(&world).await;
+}
+
+pub async fn codes_of_another_version_are_read() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::codes_of_another_version_are_read(&world, async |sql| done(&mut db, &sql).await).await;
+}
+
+pub async fn a_spoilt_claim_is_taken_back() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::a_spoilt_claim_is_taken_back(&world, async |sql| done(&mut db, &sql).await).await;
+}
+
+pub async fn spent_work_that_is_spoilt_is_left_alone() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::spent_work_that_is_spoilt_is_left_alone(&world, async |sql| done(&mut db, &sql).await).await;
+}
+
+/// Also when it cannot be put aside.
+pub async fn a_spoilt_row_takes_no_other_claim_with_it() {
+    let (_subject, world, mut db) = deployed().await;
+    let fails = "CREATE OR REPLACE FUNCTION set_aside(token uuid, pause bigint) RETURNS void
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path = occ, pg_temp AS $$ BEGIN RAISE 'it fails'; END $$";
+    done(&mut db, fails).await;
+    spoilt::a_spoilt_row_takes_no_other_claim_with_it(&world, async |sql| done(&mut db, &sql).await).await;
+}
+
 /// Its role reads what it needs, and cannot touch a row: not what is immutable, and not who owns a claim.
 pub async fn the_application_writes_only_through_the_functions() {
     let (_subject, mut db) = populated().await;
@@ -182,6 +225,7 @@ pub async fn the_application_writes_only_through_the_functions() {
             "renew",
             "seal",
             "set_aside",
+            "set_aside_lost",
             "settle"
         ]
     );

@@ -58,6 +58,11 @@ fn own() -> Vec<Case> {
             a_result_of_work_never_changes,
             only_possible_shapes_are_stored,
             a_spoilt_piece_of_work_keeps_no_other_back,
+            a_pass_reads_what_is_left_of_spoilt_rows,
+            codes_of_another_version_are_read,
+            a_spoilt_claim_is_taken_back,
+            spent_work_that_is_spoilt_is_left_alone,
+            a_spoilt_row_takes_no_other_claim_with_it,
             the_application_writes_only_through_the_functions,
             only_what_the_anchor_passed_leaves_the_audit,
             the_application_prunes_nothing;

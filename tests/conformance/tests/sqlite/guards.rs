@@ -12,18 +12,28 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::{
     subject::{SqliteSubject, raw},
-    world::{Load, World},
+    world::{Load, World, spoilt},
 };
 
 /// A database with a deployed, running Agent, and a connection past the store.
 async fn populated() -> (SqliteSubject, SqliteConnection) {
+    let (subject, _, connection) = deployed().await;
+    (subject, connection)
+}
+
+async fn deployed() -> (SqliteSubject, World, SqliteConnection) {
     let subject = SqliteSubject::new().await;
     let mut world = World::create(subject.store()).await;
     for _ in 0..3 {
         world.step(Load::Small).await.expect("the change commits");
     }
     let connection = raw(subject.path()).await;
-    (subject, connection)
+    (subject, world, connection)
+}
+
+async fn done(db: &mut SqliteConnection, statement: String) {
+    let result = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(db).await;
+    result.expect(&statement);
 }
 
 async fn refused(db: &mut SqliteConnection, statement: &str, reason: &str) {
@@ -216,6 +226,36 @@ pub async fn a_spoilt_piece_of_work_keeps_no_other_back() {
     // It is not asked for again at once.
     let due = store.next_due().await.expect("a read").expect("it stays");
     assert!(due > Duration::from_secs(30), "{due:?}");
+}
+
+pub async fn a_pass_reads_what_is_left_of_spoilt_rows() {
+    let (_subject, world, mut db) = deployed().await;
+    let spoil = r#"DROP TRIGGER revisions_immutable;
+        UPDATE agents SET harness_auth = '{"method":"gone"}';
+        UPDATE revisions SET snapshot = CAST(replace(CAST(snapshot AS TEXT), '"runtime"', '"gone"') AS BLOB) WHERE number = 2;
+        UPDATE revisions SET snapshot = x'7b7d' WHERE number = 3"#;
+    done(&mut db, spoil.to_owned()).await;
+    spoilt::a_pass_reads_what_is_left(&world).await;
+}
+
+pub async fn codes_of_another_version_are_read() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::codes_of_another_version_are_read(&world, async |sql| done(&mut db, sql).await).await;
+}
+
+pub async fn a_spoilt_claim_is_taken_back() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::a_spoilt_claim_is_taken_back(&world, async |sql| done(&mut db, sql).await).await;
+}
+
+pub async fn a_spoilt_row_takes_no_other_claim_with_it() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::a_spoilt_row_takes_no_other_claim_with_it(&world, async |sql| done(&mut db, sql).await).await;
+}
+
+pub async fn spent_work_that_is_spoilt_is_left_alone() {
+    let (_subject, world, mut db) = deployed().await;
+    spoilt::spent_work_that_is_spoilt_is_left_alone(&world, async |sql| done(&mut db, sql).await).await;
 }
 
 /// What is pruned is a beginning of the chain, and nothing else goes (docs/adr/0011).

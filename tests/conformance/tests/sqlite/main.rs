@@ -48,6 +48,11 @@ fn own() -> Vec<Case> {
             only_possible_shapes_are_stored,
             undecodable_rows_are_named_and_their_siblings_read,
             a_spoilt_piece_of_work_keeps_no_other_back,
+            a_pass_reads_what_is_left_of_spoilt_rows,
+            codes_of_another_version_are_read,
+            a_spoilt_claim_is_taken_back,
+            spent_work_that_is_spoilt_is_left_alone,
+            a_spoilt_row_takes_no_other_claim_with_it,
             only_what_the_anchor_passed_leaves_the_audit;
         opening:
             the_file_and_its_companions_are_private,

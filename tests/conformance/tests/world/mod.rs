@@ -1,5 +1,7 @@
 //! One Agent that is deployed again and again, over any store.
 
+pub mod spoilt;
+
 use std::sync::Arc;
 
 use occ_core::{

@@ -10,6 +10,7 @@ use occ_core::{
     resource::{Installation, PrincipalId, Secret, WorkspaceSetup},
     store::{
         AgentRow, ConfigurationRow, FirstAnswer, NamespaceRow, NewAgentTokenKey, NewServiceKey, OwnedRow, RevisionRow,
+        SavedField,
     },
     time::Timestamp,
     trace::TraceContext,
@@ -160,6 +161,8 @@ pub struct Data {
     pub agents: Table<AgentId, AgentRow>,
     pub setups: Table<AgentId, WorkspaceSetup>,
     pub revisions: Table<RevisionId, Arc<RevisionRow>>,
+    /// Versions whose settings do not decode, and the field.
+    pub spoilt: Table<RevisionId, SavedField>,
     pub roles: Table<String, Role>,
     pub bindings: Table<String, AccessBinding>,
     pub keys: Table<ServiceKeyId, Key>,

@@ -8,6 +8,7 @@ mod data;
 mod expect;
 mod queue;
 mod read;
+mod spoilt;
 mod write;
 
 use std::{
@@ -251,13 +252,11 @@ impl Store for MemoryStore {
         agent: AgentId,
         id: RevisionId,
     ) -> StoreResult<Option<RevisionRow>> {
-        Ok(self.look(|data, _| data.version(namespace, agent, id).cloned()))
+        self.look(|data, _| data.whole_version(namespace, agent, id))
     }
 
     async fn revisions(&self, namespace: NamespaceId, agent: AgentId) -> StoreResult<Vec<RevisionRow>> {
-        let mut rows = self.look(|data, _| data.versions(agent));
-        rows.retain(|row| row.revision.namespace_id == namespace);
-        Ok(rows)
+        self.look(|data, _| data.whole_versions(namespace, agent))
     }
 
     async fn deploy_read(&self, query: &DeployQuery) -> StoreResult<DeployRead> {

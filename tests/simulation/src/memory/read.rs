@@ -281,9 +281,9 @@ impl Data {
         let version = |id: Option<RevisionId>| {
             id.zip(target.agent())
                 .and_then(|(id, agent)| self.version(namespace, agent, id))
-                .cloned()
         };
-        let revision = version(target.revision());
+        let own = version(target.revision());
+        let revision = own.and_then(|row| self.whole(row).ok());
         let secrets = revision
             .iter()
             .flat_map(|row| frozen(&row.revision))
@@ -301,9 +301,11 @@ impl Data {
             now,
             namespace: self.namespace(namespace).cloned(),
             agent: agent.cloned(),
+            head: own.map(|row| self.head(row)),
             revision,
-            active: version(agent.and_then(|row| row.agent.active_revision_id)),
-            live: live.into_iter().filter(|row| row.live).collect(),
+            unreadable: own.and_then(|row| self.spoilt.get(&row.revision.id).copied()),
+            active: version(agent.and_then(|row| row.agent.active_revision_id)).map(|row| self.head(row)),
+            live: live.iter().filter(|row| row.live).map(|row| self.head(row)).collect(),
             setup: target.agent().and_then(|id| self.setups.get(&id)).cloned(),
             secrets: self.of_namespace(&secrets, namespace),
             sources: Vec::new(),

@@ -26,6 +26,7 @@ pub struct ScriptedIam {
     denied: Mutex<Vec<Denied>>,
     refused: Mutex<Vec<AccessRequest>>,
     asked: Mutex<Vec<AccessRequest>>,
+    gone: Mutex<Vec<PrincipalId>>,
 }
 
 impl ScriptedIam {
@@ -40,6 +41,7 @@ impl ScriptedIam {
             denied: Mutex::default(),
             refused: Mutex::default(),
             asked: Mutex::default(),
+            gone: Mutex::default(),
         }
     }
 
@@ -66,6 +68,11 @@ impl ScriptedIam {
     /// Denies this from now on, whatever the policy grants.
     pub fn deny(&self, principal: &PrincipalId, action: Action, kind: ResourceKind) {
         lock(&self.denied).push((principal.clone(), action, kind));
+    }
+
+    /// Knows this identity no more, whatever it may do.
+    pub fn forget(&self, principal: &PrincipalId) {
+        lock(&self.gone).push(principal.clone());
     }
 
     /// Denies exactly this from now on.
@@ -127,6 +134,9 @@ impl IamDriver for ScriptedIam {
 
     async fn lookup(&self, cx: &OperationContext, principal: &PrincipalId) -> EffectResult<Option<Identity>> {
         self.live().await?;
+        if lock(&self.gone).contains(principal) {
+            return Ok(None);
+        }
         self.inner.lookup(cx, principal).await
     }
 

@@ -60,6 +60,7 @@ pub struct RecordingStore {
     failing: AtomicUsize,
     late: AtomicUsize,
     unreadable: AtomicUsize,
+    spoilt: AtomicUsize,
     unheld: AtomicUsize,
 }
 
@@ -77,6 +78,7 @@ impl RecordingStore {
             failing: AtomicUsize::default(),
             late: AtomicUsize::default(),
             unreadable: AtomicUsize::default(),
+            spoilt: AtomicUsize::default(),
             unheld: AtomicUsize::default(),
         }
     }
@@ -109,6 +111,11 @@ impl RecordingStore {
     /// So many reads of what a pass needs fail.
     pub fn fail_pass_reads(&self, times: usize) {
         self.unreadable.store(times, Ordering::Relaxed);
+    }
+
+    /// So many reads of what a pass needs find a row that does not decode.
+    pub fn spoil_pass_reads(&self, times: usize) {
+        self.spoilt.store(times, Ordering::Relaxed);
     }
 
     /// So many times nothing is held off, because it fails.
@@ -245,6 +252,9 @@ macro_rules! passed_on {
                 self.seen(|watch| watch.called("pass_read"));
                 if one_less(&self.unreadable) {
                     return Err(StoreError::Unavailable);
+                }
+                if one_less(&self.spoilt) {
+                    return Err(StoreError::Corrupt("row"));
                 }
                 self.inner.pass_read(target).await
             }

@@ -19,6 +19,6 @@ BEGIN
     GRANT USAGE ON SCHEMA occ TO occ_application;
     GRANT SELECT ON ALL TABLES IN SCHEMA occ TO occ_application;
     GRANT EXECUTE ON FUNCTION occ.present(), occ.agents_of_secret(text), occ.lost(integer, integer),
-        occ.claim(integer, bigint, integer), occ.set_aside(uuid, bigint), occ.renew(uuid, bigint),
+        occ.claim(integer, bigint, integer), occ.set_aside(uuid, bigint), occ.set_aside_lost, occ.renew(uuid, bigint),
         occ.recover(jsonb), occ.apply(jsonb, bytea[]), occ.admit, occ.settle, occ.postpone, occ.seal(bigint, jsonb) TO occ_application;
 END $$;
