@@ -528,9 +528,10 @@ impl Scene {
                         agent.agent.active_revision_id = Some(to);
                         world.active = world.head.clone();
                     }
-                    Event::PointerMoved(match answers.answer_lost {
-                        true => Err(EffectError::UnknownOutcome),
-                        false => answers.pointer.clone(),
+                    Event::PointerMoved(if answers.answer_lost {
+                        Err(EffectError::UnknownOutcome)
+                    } else {
+                        answers.pointer.clone()
                     })
                 }
                 Step::DiscardSetup(..) => Event::Discarded(Ok(())),
