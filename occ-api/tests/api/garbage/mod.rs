@@ -35,7 +35,7 @@ use kept::{Effects, Kept};
 use routes::{Caller, Route};
 
 /// An answer that takes longer does not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A served control plane with one of everything, whose every write is seen.
 struct Ground {

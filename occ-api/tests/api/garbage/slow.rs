@@ -20,7 +20,7 @@ async fn drip(address: SocketAddr, begun: String, byte: u8) -> String {
         while writer.write_all(&[byte]).await.is_ok() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let mut answer = Vec::new();
     tokio::select! {
