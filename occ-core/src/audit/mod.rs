@@ -1,7 +1,6 @@
 //! Audit: what was done, by whom, on which decision; written in the same transaction as the deed (spec/engine 14).
 
 pub mod chain;
-#[cfg_attr(not(feature = "engine"), allow(dead_code))]
 pub(crate) mod credentials;
 mod redaction;
 #[cfg(feature = "engine")]
