@@ -10,9 +10,7 @@ use crate::{
         HarnessAuthSnapshot, HarnessIdentity, Installation, Namespace, NamespaceStatus, Plugins, PluginsSnapshot,
         Secret, SecretSnapshot, Snapshot, WorkspaceSetup,
     },
-    store::{
-        AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionHead, RevisionRow, SavedField, SavedRevision,
-    },
+    store::{AgentRow, ConfigurationRow, NamespaceRow, OwnedRow, RevisionHead, RevisionRow, SavedField, SavedRevision},
 };
 
 pub(in crate::store) fn installation(row: &impl Row) -> Result<Installation, Corrupt> {
@@ -248,13 +246,12 @@ pub(in crate::store) fn head(row: &impl Row) -> Result<RevisionHead, Corrupt> {
         of: "AgentRevision",
     };
     let snapshot = row.bytes("snapshot")?;
-    let (mode, compute) = match serde_json::from_slice::<Runs>(&snapshot) {
-        Ok(runs) => (Some(runs.harness.mode), Some(runs.compute)),
-        Err(_) => {
-            let saved: serde_json::Value = serde_json::from_slice(&snapshot).unwrap_or_default();
-            let mode = ExecutionMode::deserialize(&saved["harness"]["mode"]).ok();
-            (mode, ComputeIdentity::deserialize(&saved["compute"]).ok())
-        }
+    let (mode, compute) = if let Ok(runs) = serde_json::from_slice::<Runs>(&snapshot) {
+        (Some(runs.harness.mode), Some(runs.compute))
+    } else {
+        let saved: serde_json::Value = serde_json::from_slice(&snapshot).unwrap_or_default();
+        let mode = ExecutionMode::deserialize(&saved["harness"]["mode"]).ok();
+        (mode, ComputeIdentity::deserialize(&saved["compute"]).ok())
     };
     Ok(RevisionHead {
         id: row.parsed("id")?,
