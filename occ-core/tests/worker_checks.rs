@@ -6,14 +6,14 @@ mod pass_fixture;
 use occ_core::{
     audit::{AuditKind, AuditOutcome, Authorization},
     driver::{Action, Decision, Evidence, ResourceKind},
-    id::{AgentId, NamespaceId, SecretId, ServiceAccountId},
+    id::{AgentId, CredentialSourceId, NamespaceId, SecretId, ServiceAccountId},
     reason::Failure,
     resource::{
         AccountBinding, AccountCredential, AccountCredentialKind, HarnessAuth, HarnessAuthSnapshot, NamespaceStatus,
-        ServiceAccount, TokenSource,
+        ServiceAccount, SourceSnapshot, TokenSource,
     },
     store::Write,
-    work::Transition,
+    work::{Target, Transition},
     worker::{Authority, Outcome, Step},
 };
 use pass_fixture::{Answers, Scene};
@@ -174,6 +174,45 @@ fn whoever_deploys_must_still_read_the_account_behind_a_token() {
             && request.resource.id == account.to_string()
     });
     assert_eq!(reads.count(), 1, "{asked:?}");
+}
+
+#[test]
+fn a_deployment_asks_for_each_source_that_was_not_withdrawn_from_it() {
+    let mut scene = Scene::first().withdrawing();
+    let withdrawn = scene.read.sources[0].clone();
+    let mut kept = withdrawn.clone();
+    kept.id = CredentialSourceId::random();
+    kept.withdrawals.clear();
+    scene.read.sources.push(kept.clone());
+    let revision = &mut scene.read.revision.as_mut().expect("a version").revision;
+    revision.snapshot.credential_sources = [&withdrawn, &kept]
+        .map(|source| SourceSnapshot {
+            source_id: source.id,
+            credential_gateway_id: source.gateway_id.clone(),
+            source_type: source.kind.clone(),
+            login_mode: None,
+        })
+        .to_vec();
+    scene.target = Target::Revision {
+        namespace: revision.namespace_id,
+        agent: revision.agent_id,
+        revision: revision.id,
+    };
+    let pass = scene.pass();
+    let Step::Authorize(asked) = pass.decide() else {
+        panic!("it asks first")
+    };
+    let of_sources = asked
+        .iter()
+        .filter(|request| request.resource.kind == ResourceKind::CredentialSource);
+    let of_sources: Vec<_> = of_sources
+        .map(|request| (request.principal.as_str(), request.action, request.resource.id.as_str()))
+        .collect();
+    let id = kept.id.to_string();
+    assert_eq!(
+        of_sources,
+        [("prn_1", Action::Operate, &*id), ("spn_1", Action::Operate, &*id)]
+    );
 }
 
 /// A version that authenticates with the issued token of an account, as it was admitted.

@@ -11,7 +11,7 @@ use occ_core::{
     id::{AgentId, RevisionId},
     reason::{Failure, Pending},
     resource::ExecutionMode,
-    store::{Store, WorkState},
+    store::{Change, Store, WorkState, Write},
     time::Clock,
     work::Policy,
     worker::Worker,
@@ -320,5 +320,32 @@ async fn what_a_killed_worker_put_off_is_looked_at_by_another() {
     let second = scene.work();
     tokio::time::sleep(Duration::from_secs(31)).await;
     assert_eq!(scene.looks(), AGENTS, "what the first one knew is gone with it");
+    second.abort();
+}
+
+/// A worker that looked before the Agent changed must not make due again and again what another one holds off since.
+#[tokio::test(start_paused = true)]
+async fn what_another_worker_looked_at_last_is_left_to_it() {
+    let scene = Scene::new(NullCompute::default().hearing()).await;
+    let first = scene.work();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    scene.looks();
+    // So long that the first worker has not room for all of them.
+    scene.world.compute.prepare.every(|_| async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        Err(EffectError::Pending(Pending::RevisionIncomplete))
+    });
+    let second = scene.work();
+    for (agent, _) in &scene.deployed {
+        let changed = Change::new().write(Write::ActiveRevision(*agent, None));
+        let committed = scene.memory.commit(changed).await;
+        committed.expect("the row gets another version");
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(scene.looks(), AGENTS, "each is looked at once, by either worker");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(scene.looks(), 0, "nothing changed since");
+    scene.assert_all_wait().await;
+    first.abort();
     second.abort();
 }
