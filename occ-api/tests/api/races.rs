@@ -150,7 +150,9 @@ impl Arena {
         let revisions = revisions.data().as_array().expect("a list").iter();
         let mut work: Vec<_> = world.store.take_work().iter().map(|work| kind(&work.target)).collect();
         work.sort_unstable();
+        // Who had to look again may have begun more than once.
         let audit = world.store.take_audit().into_iter();
+        let audit = audit.filter(|event| !event.details.contains_key("phase"));
         let mut audit: Vec<_> = audit.map(|event| (event.action, event.actor)).collect();
         audit.sort();
         Outcome {

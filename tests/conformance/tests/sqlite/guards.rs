@@ -5,7 +5,7 @@ use std::time::Duration;
 use occ_conformance::store::Subject as _;
 use occ_core::{
     reason::Success,
-    store::{Change, Slice, StoreError, Write},
+    store::{Change, SavedField, Slice, StoreError, Write},
     work::{Lease, Transition},
 };
 use sqlx::{AssertSqlSafe, SqliteConnection};
@@ -186,6 +186,10 @@ pub async fn undecodable_rows_are_named_and_their_siblings_read() {
         .id;
     let agent = store.agents(namespace).await.expect("a read").remove(0).agent.id;
     let spoil = "PRAGMA ignore_check_constraints = ON; UPDATE agents SET harness_auth = '{\"method\":\"gone\"}'";
+    sqlx::raw_sql(spoil).execute(&mut db).await.expect("a row is spoilt");
+    let row = store.agent(namespace, agent).await.expect("a read").expect("the Agent");
+    assert_eq!(row.unreadable, [SavedField::HarnessAuth], "a setting is left out");
+    let spoil = "UPDATE agents SET execution_mode = 'gone'";
     sqlx::raw_sql(spoil).execute(&mut db).await.expect("a row is spoilt");
     assert_eq!(store.agent(namespace, agent).await, Err(StoreError::Corrupt("Agent")));
     assert_eq!(store.agents(namespace).await, Err(StoreError::Corrupt("Agent")));
