@@ -1,4 +1,4 @@
-//! The Installation's own policy (seed: "an appropriately scoped Role and AccessBinding can grant any platform action, including
+//! The Installation's own policy (seed: "an appropriately scoped Role and `AccessBinding` can grant any platform action, including
 //! administrative actions"; spec/engine 11).
 
 use occ_core::{
