@@ -906,7 +906,7 @@ pub(crate) static OPERATIONS: &[Operation] = &[
     )
     .taking(64 * KIB, of::<CreateAccessBinding>)
     .status(201)
-    .also(&[409]),
+    .also(&[404, 409]),
     op(
         "getInstallationAccessBinding",
         "GET",
