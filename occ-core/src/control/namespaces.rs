@@ -29,6 +29,16 @@ pub(super) const LIVE: &[NamespaceStatus] = &[
 /// How many of a Namespace's resources a refusal looks at.
 const CONTENTS_LIMIT: u32 = 100;
 
+/// What a Namespace may own.
+const OWNED: [ResourceKind; 6] = [
+    ResourceKind::Agent,
+    ResourceKind::Configuration,
+    ResourceKind::Secret,
+    ResourceKind::ServiceAccount,
+    ResourceKind::Preset,
+    ResourceKind::CredentialSource,
+];
+
 impl ControlPlane {
     /// Creates a Namespace and queues its provisioning.
     pub async fn create_namespace(&self, caller: &Caller, input: CreateNamespace) -> Answer<Namespace> {
@@ -153,21 +163,12 @@ impl ControlPlane {
     async fn begin_deletion(&self, op: &Operation<'_>, allowed: &Authorization, row: &NamespaceRow) -> Answer<Change> {
         let id = row.namespace.id;
         let contents = self.store.namespace_contents(id, CONTENTS_LIMIT).await?;
-        let kinds = [
-            ResourceKind::Agent,
-            ResourceKind::Configuration,
-            ResourceKind::ServiceAccount,
-        ];
-        let kinds = kinds
-            .into_iter()
-            .chain([ResourceKind::Preset, ResourceKind::CredentialSource]);
-        let owned = contents.into_iter().map(|(word, owned)| ResourceRef {
-            kind: kinds
-                .clone()
-                .find(|kind| kind.as_str() == word)
-                .unwrap_or(ResourceKind::Secret),
-            id: owned,
-            namespace_id: Some(id),
+        let owned = contents.into_iter().filter_map(|(word, owned)| {
+            Some(ResourceRef {
+                kind: OWNED.into_iter().find(|kind| kind.as_str() == word)?,
+                id: owned,
+                namespace_id: Some(id),
+            })
         });
         let code = ApiCode::NamespaceNotEmpty;
         refuse_held(op, code, "The Namespace still owns ", owned.collect()).await?;
